@@ -76,21 +76,25 @@ def compiler(request: pytest.FixtureRequest) -> None:
         import_module("torch._dynamo")
 
 
+def start_random(number: int) -> None:
+    """As torch.manual_seed, which writes down its callers for every kind of device that is not here: a millisecond."""
+    import torch
+
+    seed = torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed
+    seed(number)
+
+
 @pytest.fixture(autouse=True)
 def seed(request: pytest.FixtureRequest) -> None:
     """Each test has its own random numbers, the same whatever ran before it and on whichever worker."""
-    import torch
-
-    torch.manual_seed(zlib.crc32(request.node.nodeid.encode()))
+    start_random(zlib.crc32(request.node.nodeid.encode()))
 
 
 class TorchRandom:
     """torch's generator as hypothesis wants it, so that each example starts alike and a failing one can be repeated."""
 
     def seed(self, value: int) -> None:
-        import torch
-
-        torch.manual_seed(value)
+        start_random(value)
 
     def getstate(self) -> "torch.Tensor":
         import torch

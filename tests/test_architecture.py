@@ -26,11 +26,12 @@ LAYERS = [
     "data",
     "tasks",
     "style",
+    "glyphs",
     "train",
     "look",
 ]
-LAYERS += ["modalities", "model", "building", "provenance", "folders", "adapting"]
-LAYERS += ["swapping", "run", "comparison", "figures", "serve", "contracts", "cli", "__main__"]
+LAYERS += ["modalities", "model", "building", "provenance", "descriptions", "unfinished", "folders", "export_check"]
+LAYERS += ["adapting", "swapping", "run", "comparison", "api", "figures", "serve", "contracts", "cli", "__main__"]
 # A distribution beside the library sees of it what stands above this layer; the library sees nothing of it.
 BESIDE = {"regard_lectures": "comparison"}
 # Also for TYPE_CHECKING: what a type needs, a reader needs. Only the package's own lazy names are free.
@@ -42,12 +43,17 @@ MAY_TAKE_KWARGS = {
         "building.py",
         "build",
     ): 'config keys: build("gpt-small", attention="lsh"); unknown ones are refused by name',
+    ("nn/arguments.py", "called"): "it stands for a function, whose own arguments it passes on, and refuses others",
+    ("train/__init__.py", "__call__"): "the package is also the function of its name, whose arguments it passes on",
     ("model.py", "__call__"): "a call passes through to the net, whose arguments differ from model to model",
 }
 MAY_SHARE_A_NAME = {
     ("interop", "rules"): "each table of a foreign checkpoint is rules(config), made of what rules.py defines",
 }
 MAY_USE: dict[tuple[str, str], str] = {}
+MAY_PROBE = {"os", "library", "error", "stop", "_thread"}  # what Python or the system has or lacks, and no row tells
+MAY_NAME = {("export_check.py", "text"): "a library with tokenizers is asked a text, any other random numbers"}
+COMMANDS_OF_ONE_MODALITY = {"demo", "complete"}  # beside the verbs: each is a command of texts
 
 FOR_DEVELOPERS = {"parity", "bench", "dev"}
 UNSAFE_MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
@@ -244,7 +250,7 @@ def named_like_a_module(tree: ast.AST, path: Path) -> list[str]:
 
 def re_exports(tree: ast.AST, path: Path) -> list[str]:
     """The __init__ of every package but the first is a docstring and no more: a name has one home."""
-    if path.name != "__init__.py" or path.parent == SOURCE:
+    if path.name != "__init__.py" or path.parent in (SOURCE, SOURCE / "train"):  # the latter can be called
         return []
     body = getattr(tree, "body", [])
     return [
@@ -254,7 +260,76 @@ def re_exports(tree: ast.AST, path: Path) -> list[str]:
     ]
 
 
+@cache
+def known_by_name() -> set[str]:
+    """Families, media, processors and tasks: the keys of the tables."""
+    from regard.modalities.goals import GOALS
+    from regard.modalities.media import MEDIA
+    from regard.modalities.processors import PROCESSORS
+    from regard.zoo import FAMILIES
+
+    return {*FAMILIES.rows, *MEDIA.rows, *PROCESSORS.rows, *GOALS.rows}
+
+
+def of_one_verb(path: Path) -> bool:
+    """The typed methods of Model, and the commands: each names the verb whose it is."""
+    from regard.modalities.verb_table import VERBS
+
+    commands = {SOURCE / "cli" / f"{name}.py" for name in {*VERBS.rows, *COMMANDS_OF_ONE_MODALITY}}
+    return path in {SOURCE / "model.py", *commands}
+
+
+def above_modalities(path: Path) -> bool:
+    layer = layer_of(name_of(path))
+    return home(path) == SOURCE and layer in LAYERS and LAYERS.index(layer) > LAYERS.index("modalities")
+
+
+def probes(tree: ast.AST, path: Path) -> list[str]:
+    """Rows tell what there is: `hasattr(config, "vocab")` asks an object instead."""
+    if not above_modalities(path):
+        return []
+    asked = [node for node in nodes(tree) if isinstance(node, ast.Call) and dotted(node.func) in ("hasattr", "getattr")]
+    kept = [node for node in asked if dotted(node.func) == "hasattr" or len(node.args) == 3]
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in kept
+        if dotted(node.args[0]) not in MAY_PROBE and probed(node)
+    ]
+
+
+def probed(node: ast.Call) -> bool:
+    """By a name that is not one of Python itself, such as __dict__."""
+    name = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+    return not str(name).startswith("__") and (dotted(node.func) == "hasattr" or name is not None)
+
+
+def names_a_row(tree: ast.AST, path: Path) -> list[str]:
+    """A family, a medium or a task by name, unless as a key of a config or of JSON."""
+    if not above_modalities(path) or of_one_verb(path):
+        return []
+    keys = {id(key) for node in nodes(tree) if isinstance(node, ast.Dict) for key in node.keys}
+    for node in nodes(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("has", "get"):
+            keys |= {id(argument) for argument in node.args}
+        elif isinstance(node, ast.Subscript) and not dotted(node.value).isupper():  # FAMILIES["gpt"] is the table's row
+            keys.add(id(node.slice))
+    said = [node for node in nodes(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    kept = [node for node in said if node.value in known_by_name() and id(node) not in keys]
+    here = str(path.relative_to(home(path)))
+    return [f"line {node.lineno}: {node.value!r}" for node in kept if (here, node.value) not in MAY_NAME]
+
+
+def one_modality(tree: ast.AST, path: Path) -> list[str]:
+    """The code of one modality, or of one family, which the rows lead to."""
+    if not above_modalities(path) or of_one_verb(path):
+        return []
+    folders = {one.parent.name for one in (SOURCE / "modalities").glob("*/__init__.py")}
+    own = {f"regard.modalities.{name}" for name in folders} | {f"regard.models.{name}" for name in known_by_name()}
+    return [f"import {module}" for module in imports(tree, path) if within(module, own)]
+
+
 RULES = [wrong_direction, foreign_in_nn, undeclared, unsafe, network, kwargs, named_like_a_module, re_exports]
+RULES += [probes, names_a_row, one_modality]
 
 
 @pytest.fixture(scope="module")
@@ -307,6 +382,15 @@ def test_the_source_keeps(rule, trees: dict[Path, ast.Module]) -> None:
         (named_like_a_module, "zoo.py", "def errors(): ..."),
         (named_like_a_module, "nn/tap.py", "def tap(): ..."),
         (re_exports, "nn/__init__.py", "from .mask import Mask"),
+        (probes, "contracts/reach.py", 'hasattr(processor, "size")'),
+        (probes, "comparison/comparing.py", 'getattr(config, "vocab", None)'),
+        (probes, "cli/evaluate.py", "hasattr(config, name)"),
+        (names_a_row, "contracts/reach.py", 'row.takes == ("text",)'),
+        (names_a_row, "comparison/nets.py", 'FAMILIES["gpt"]'),
+        (names_a_row, "cli/evaluate.py", 'model.task == "translate"'),
+        (one_modality, "cli/evaluate.py", "def f():\n    from regard.modalities.text.measuring import measure_files"),
+        (one_modality, "contracts/mixers.py", "from regard.models.gpt import GPT"),
+        (one_modality, "run/job.py", "import regard.modalities.images"),
     ],
 )
 def test_each_rule_finds_its_fault(rule, file: str | Path, text: str) -> None:
@@ -330,6 +414,9 @@ def test_each_rule_finds_its_fault(rule, file: str | Path, text: str) -> None:
         ("serve/server.py", "import socket\nimport fastapi"),
         ("look/plots.py", "from PIL import Image"),
         (LECTURES / "table.py", "from regard_lectures.figure import Check\nfrom regard.run.training import train_run"),
+        ("contracts/reach.py", 'row.has("image")\n{"text": text}\ngetattr(model, verb, None)\nhasattr(x, "__dict__")'),
+        ("cli/classify.py", 'from regard.modalities.text.text_model import TextModel\nrun_verb(model, "classify")'),
+        ("modalities/text/verbs.py", 'hasattr(config, "vocab")'),
         ("run.py", "model.eval()\nre.compile('a')\nsubprocess.run(words, shell=False)\nlist_of(*words)"),
     ],
 )
@@ -399,7 +486,7 @@ def test_both_distributions_have_one_version() -> None:
 def test_public_names_are_no_modules() -> None:
     import regard
 
-    modules = {path.stem for path in SOURCE.iterdir()}
+    modules = {path.stem for path in SOURCE.iterdir()} - {"train"}  # a package that can be called, see there
     assert not modules & set(regard.HOMES)
 
 

@@ -372,6 +372,9 @@ def test_the_verdict_follows_from_the_checks():
     assert figure.verdict([good, bad]) == "partly"
     assert figure.verdict([bad, bad]) == "contradicted"
     assert figure.verdict([]) is None
+    assert figure.verdict([figure.aside(good)]) is None
+    assert figure.verdict([good, figure.aside(bad)]) == "partly"
+    assert figure.verdict([bad, figure.aside(good)]) == "contradicted"
 
 
 def test_starts_that_agree_are_counted():
@@ -380,6 +383,8 @@ def test_starts_that_agree_are_counted():
     half = figure.in_starts("b", [True, False])
     assert (half.ok, half.seeds, half.got) == (False, (1, 2), "1 of 2")
     assert figure.starts_below("c", [0.5, 0.5, 2.0], 1.0).seeds == (2, 3)
+    assert figure.starts_at_least("c", [0.0, 0.5, -0.1], 0.0).seeds == (2, 3)
+    assert figure.starts_at_most("c", [0.0, 0.5, -0.1], 0.0).seeds == (2, 3)
     assert figure.starts_within("d", [0.5, 1.5, float("nan")], 0.0, 1.0).seeds == (1, 3)
     assert figure.agreement([four, figure.equal("e", 1, 1)]) == "4 of 5"
     assert figure.agreement([four, half]) == "1 of 2"

@@ -129,11 +129,32 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("before.0", [0.0, 90.0, 0.0]),
         ("distances.4", [0.0, 90.0, 0.0]),
     ],
+    "11.7": [
+        ("by hand", 0.1),
+        ("sums", 0.1),
+        ("heads.colour, one hidden.weights", [0.1] * 24),
+        ("heat", {"0.25": {"weights": [1 / 24] * 24}, "1.0": {"weights": [0.5] * 2}, "4.0": {"weights": [1.0]}}),
+    ],
+    "11.8": [
+        ("loss.4", 4.5),
+        ("loss.4", 1.0),
+        ("loss.2", 3.0),
+        ("moved.3", 0.0),
+        ("moved.-1", 0.1),
+        ("entering", [512]),
+        ("slope.2", 0.0),
+        ("slope.-1", 0.3),
+    ],
     "11.8b": [
         ("weights.LSTM", 300_000),
         ("nats.stories.LSTM.0", [2.0, 2.0]),
         ("nats.stories.Transformer", [[9.0, 9.0]] * 5),
         ("nats.Shakespeare.LSTM.0", [9.0]),
+    ],
+    "11.8c": [
+        ("encoders", [100_544, 100_545]),
+        ("rows.text.together", 0.1),
+        ("rows.image.together", 0.1),
     ],
 }
 

@@ -130,7 +130,7 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("even", 0.1),
     ],
     "5.9b": [
-        *((f"{name}.right", [0.1, 0.1]) for name in outlookers.NETS),
+        *((f"{name}.right", [0.1] * 3) for name in outlookers.NETS),
         ("two outlookers, four blocks.operations", 10**9),
         ("two outlookers, four blocks.weights", 10**9),
     ],
@@ -169,7 +169,7 @@ def test_every_check_can_fail(name: str) -> None:
         ("5.6c", "on garment", [0.9] * 4, "confirmed"),
         ("5.7d", "Swin.right", [0.45] * 3, "contradicted"),
         ("5.7e", "measured.Swin.right", 0.99, "confirmed"),
-        ("5.9b", "six blocks of attention.right", [0.81, 0.82], "partly"),
+        ("5.9b", "two outlookers, four blocks.right", [0.82] * 3, "partly"),
     ],
 )
 def test_the_verdict_turns_with_the_numbers(name: str, path: str, value: Any, now: str) -> None:

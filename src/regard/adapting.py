@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from regard.descriptions import read_labels
 from regard.errors import CheckpointError
-from regard.folders import read_labels
 from regard.interop.rules import check_tensors
 from regard.model import Model
 from regard.nn.adapter import adapt, adapter_state, merge
@@ -63,7 +63,7 @@ def adapted(base: Model, folder: str | Path) -> Model:
     if not isinstance(data["config"], dict) or not isinstance(data["task"], str):
         raise CheckpointError("the adapter cannot be read", where=str(where), got="an invalid config or task")
     config = read_config(base.family, data["config"], str(where))
-    labels = read_labels(data["labels"], getattr(config, "classes", 0), str(where))
+    labels = read_labels(data["labels"], FAMILIES[base.family].get(config, "classes") or 0, str(where))
     weights = open_weights(folder)
     places = sorted({name.removesuffix(".down") for name in weights.shapes() if name.endswith(".down")})
     net = FAMILIES[base.family].net(config)

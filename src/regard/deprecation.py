@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 
 
-def renamed(module: str, name: str, names: Mapping[str, str]) -> object:
+def resolve_renamed(module: str, name: str, names: Mapping[str, str]) -> object:
     """For a module's ``__getattr__``: what an old name stands for, "regard.look.flow.attention_flow"."""
     if name not in names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")

@@ -1,6 +1,8 @@
 """Errors that a user can act on, all of one form: what, where, got, expected, fix."""
 
 import re
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +18,18 @@ class InputError(ValueError):
     def as_dict(self) -> dict[str, Any]:
         parts = {"what": self.what, "where": self.where, "got": self.got, "expected": self.expected, "fix": self.fix}
         return {name: text for name, text in parts.items() if text}
+
+
+class Notice(UserWarning):
+    """What a user should know of an answer that is given all the same. The command line prints it to stderr."""
+
+
+def notify(text: str) -> None:
+    """Give a notice, as a warning at the place outside of the library that asked for the answer."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "regard":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, Notice, stacklevel=level)
 
 
 def first_of(items: Sequence[str], most: int = 10) -> list[str]:

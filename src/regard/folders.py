@@ -4,59 +4,50 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import as_file, files
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import regard
-from regard.decode.symbols import NO_SYMBOLS, read_symbols
-from regard.errors import CheckpointError, InputError
-from regard.interop.converted import ConvertedCheckpoint, Read, check_plausible
+from regard.descriptions import DESCRIPTION, description_of, filled, load_ours
+from regard.errors import InputError
+from regard.interop.converted import Read
 from regard.interop.rules import check_tensors
-from regard.modalities.processor import ForeignFolder, MissingProcessor, Processor, ProcessorFolder
-from regard.modalities.processors import PROCESSORS, check_kind, kind_for, read_processor
+from regard.modalities.processor import ForeignFolder, MissingProcessor, ProcessorFolder
+from regard.modalities.processors import PROCESSORS, kind_for
 from regard.model import Model
-from regard.plugins import require_plugins
-from regard.provenance import model_plugins
 from regard.storage.atomic import save_folder as write_folder
 from regard.storage.documents import json_bytes, read_json
 from regard.storage.tensors import open_weights, widened_dtype
-from regard.storage.untrusted import list_names
-from regard.zoo import FAMILIES, config_data, empty_net, read_config, shipped_names
-
-FORMAT = 1
-KEYS = ("format", "regard", "model", "config", "task", "processor")
-OPTIONAL = ("symbols", "labels", "plugins")
+from regard.unfinished import load_unfinished, tell_if_prolonged
+from regard.zoo import FAMILIES, empty_net, shipped_names
 
 
 def load(model: str | Path) -> Model:
-    """Load a shipped model by name, or a folder: a regard model, a finished run, or a Hugging Face checkpoint.
+    """Load a shipped model by name, or a folder: a regard model, a run, or a Hugging Face checkpoint.
 
-    A bare string is a name; a path contains a separator or is a Path. A missing or unexpected tensor is an error.
+    A string is the name of a shipped model where there is one, else a path. Of a run that is not finished, the best
+    checkpoint so far is loaded, with a warning. A missing or unexpected tensor is an error.
     """
-    if isinstance(model, str) and not any(separator in model for separator in "/\\"):
-        if model in shipped_names():
-            with as_file(files("regard").joinpath("pretrained", model)) as folder:
-                return replace(load(folder), name=model)
-        raise InputError(
-            "unknown shipped model",
-            got=model,
-            expected=", ".join(shipped_names()),
-            fix=f"to load a folder, use a path: ./{model}; for random weights, use regard.build",
-        )
+    if isinstance(model, str) and model in shipped_names():
+        with as_file(files("regard").joinpath("pretrained", model)) as folder:
+            return replace(load(folder), name=model)
     folder = Path(model)
-    if (folder / "regard.json").exists():
+    if isinstance(model, str) and (not model or not folder.exists()):
+        raise InputError(
+            "unknown model",
+            got=model,
+            expected=f"{', '.join(shipped_names()) or 'none'} (shipped), or the path to a run or model folder",
+            fix="for random weights, use regard.build",
+        )
+    if (folder / DESCRIPTION).exists():
         return load_ours(folder)
     if (folder / "run.toml").is_file():
-        if (folder / "model").is_dir():
-            return load(folder / "model")
-        raise InputError(
-            "the run has no model: it is not finished, or its model/ folder is missing",
-            where=str(folder),
-            fix=f"resume it: regard resume {quote(str(folder))}",
-        )
+        if not (folder / "model").is_dir():
+            return load_unfinished(folder)
+        tell_if_prolonged(folder)
+        return load(folder / "model")
     if (folder / "config.json").exists():
         weights, said = open_weights(folder), read_json(folder / "config.json")
         return load_theirs(folder, said, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
@@ -64,7 +55,7 @@ def load(model: str | Path) -> Model:
         from regard.interop import llama2c  # here, not above: the tables of other libraries would slow every start
 
         weights = open_weights(folder)
-        if (told := llama2c.said(weights.metadata)) is not None:
+        if (told := llama2c.config_from_metadata(weights.metadata)) is not None:
             return load_theirs(folder, told, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
     raise InputError(
         "not a model folder" if folder.is_dir() else "folder not found",
@@ -73,61 +64,11 @@ def load(model: str | Path) -> Model:
     )
 
 
-def load_ours(folder: Path, changed: bool = False) -> Model:
-    """Folder format 1. What a plug-in was part of needs it, in the same bytes, or on purpose in ``changed`` ones."""
-    where = folder / "regard.json"
-    data = read_json(where)
-    if data.get("format") != FORMAT:
-        raise CheckpointError(
-            "unsupported folder format version",
-            where=str(where),
-            got=f"format = {data.get('format')!r}",
-            expected=f"{FORMAT}",
-            fix="use the regard version that wrote it, or a newer one",
-        )
-    if wrong := sorted((data.keys() - set(OPTIONAL)) ^ set(KEYS)):
-        raise CheckpointError(
-            "missing or unknown keys", where=str(where), got=", ".join(wrong), expected=", ".join(KEYS)
-        )
-    require_plugins(data.get("plugins", []), str(where), changed)
-    family, config = data["model"], data["config"]
-    if not isinstance(family, str) or family not in FAMILIES or not isinstance(config, dict):
-        expected = f"model: one of {', '.join(FAMILIES)}; config: an object"
-        raise CheckpointError("invalid model entry", where=str(where), got=f"model = {family!r}", expected=expected)
-    if not isinstance(data["task"], str | None):
-        raise CheckpointError(
-            "the task must be a string or null", where=str(where), got=f"task = {data['task']!r}"[:200]
-        )
-    check_kind(data["processor"], folder)
-    weights = open_weights(folder)
-    settings = read_config(family, config, str(where))
-    check_plausible(settings, len(weights.header), str(folder))
-    net = empty_net(family, settings, str(where))
-    check_tensors({name: tuple(x.shape) for name, x in net.state_dict().items()}, weights.shapes(), str(folder))
-    symbols = read_symbols(data.get("symbols", {}), FAMILIES[family].get(settings, "vocab") or 0, str(where))
-    labels = read_labels(data.get("labels", []), FAMILIES[family].get(settings, "classes") or 0, str(where))
-    processor = read_processor(data["processor"], ProcessorFolder(folder, FAMILIES[family], settings))
-    found = ConvertedCheckpoint(family, settings, weights.read(torch.float32), symbols, labels)
-    return filled(net, found, folder, data["task"], processor)
-
-
-def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
-    """A name for each class, or none."""
-    if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
-        raise CheckpointError("invalid labels", where=where, got=str(data)[:200], expected="a list of strings")
-    if len(data) not in (0, classes):
-        raise CheckpointError(
-            "the number of labels does not match the number of classes",
-            where=where,
-            got=f"{len(data)}",
-            expected=f"{classes}",
-        )
-    return tuple(data)
-
-
 def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tuple[int, ...]], read: Read) -> Model:
     from regard.interop.formats import checkpoint_kind, import_checkpoint
+    from regard.interop.model_types import with_model_type
 
+    data = with_model_type(data, header)
     generation = folder / "generation_config.json"
     settings = read_json(generation) if generation.is_file() else {}
     found = import_checkpoint(data, settings, header, read, folder)
@@ -141,36 +82,14 @@ def load_theirs(folder: Path, data: Mapping[str, Any], header: Mapping[str, tupl
     return filled(net, found, folder, None, processor)
 
 
-def filled(
-    net: nn.Module, found: ConvertedCheckpoint, folder: Path, task: str | None, processor: Processor | None = None
-) -> Model:
-    """The net with its weights, ready for inference, and what else the folder holds."""
-    if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
-        raise CheckpointError("weights must be floating-point tensors", where=str(folder), got=list_names(odd))
-    net.load_state_dict(found.state, strict=True, assign=True)
-    card = folder / "card.md"
-    text = card.read_text("utf-8", errors="replace") if card.is_file() else ""
-    return Model(found.family, net.eval(), processor, task, text, found.symbols, found.labels)
-
-
 def save(model: Model, folder: str | Path, replace: bool = False) -> None:
     """Save a model to a folder (format 1), atomically."""
     state = checked_state(model)
-    data = {
-        "format": FORMAT,
-        "regard": regard.__version__,
-        "model": model.family,
-        "config": config_data(model.config),
-        "task": model.task,
-        "processor": None if model.processor is None else model.processor.to_data(),
-    }
-    if model.symbols != NO_SYMBOLS:
-        data["symbols"] = model.symbols.data()
-    if model.labels:
-        data["labels"] = list(model.labels)
-    if plugins := model_plugins(model):
-        data["plugins"] = plugins
-    write_folder(Path(folder), {"regard.json": json_bytes(data), "model.safetensors": state, **extras(model)}, replace)
+    write_folder(
+        Path(folder),
+        {DESCRIPTION: json_bytes(description_of(model)), "model.safetensors": state, **extras(model)},
+        replace,
+    )
 
 
 def extras(model: Model) -> dict[str, bytes]:
@@ -221,35 +140,36 @@ def foreign_card(source: Path, out: Path) -> str:
     """Of a model that was made elsewhere: where from, and who can say more. One of ours needs none."""
     from regard.interop import llama2c
     from regard.interop.formats import checkpoint_kind
+    from regard.interop.model_types import with_model_type
 
     if (source / "regard.json").exists():
         return ""
     told = source / "config.json"
-    kind = checkpoint_kind(read_json(told)) if told.exists() else llama2c.KIND
+    kind = checkpoint_kind(with_model_type(read_json(told), ())) if told.exists() else llama2c.KIND
     return (
         f"# {out.name}\n\nConverted by regard {regard.__version__} from the folder `{source}` (model type {kind}).\n\n"
         "- Data, licence and limitations are those of the source: see its documentation.\n"
     )
 
 
-def export(model: Model | str | Path, out: str | Path, to: str = "hf") -> list[str]:
-    """Export a model, or anything that ``load`` accepts, to another library's format: "hf" or "timm". Models that
-    transformers does not implement are always written in timm's format.
+def export(model: Model | str | Path, out: str | Path, to: str | None = None) -> list[str]:
+    """Export a model, or anything that ``load`` accepts, to another library's format: "hf" or "timm", or the first of
+    them that can hold it. Models that transformers does not implement are always written in timm's format.
 
     Returns the names of the written tensors that contain NaN or infinity; their values are kept unchanged.
     """
-    from regard.interop.formats import FORMATS, export_checkpoint
+    from regard.interop.exporting import LIBRARIES, export_checkpoint
 
-    if to not in FORMATS:
-        raise InputError("unknown export format", got=to, expected=" or ".join(FORMATS))
+    if to is not None and to not in LIBRARIES:
+        raise InputError("unknown export format", got=to, expected=" or ".join(LIBRARIES))
     loaded = model if isinstance(model, Model) else load(model)
     theirs = export_checkpoint(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
-    files = {"generation_config.json": json_bytes(theirs.generation)} if theirs.generation else {}
-    folder = ForeignFolder(theirs.config, files)
+    folder = ForeignFolder(theirs.config, {}, FAMILIES[loaded.family], loaded.symbols, theirs.generation)
     if loaded.processor is not None:
         folder = PROCESSORS[loaded.processor.to_data()["kind"]].export(loaded.processor, folder)
-    weights = {"model.safetensors": theirs.tensors}
-    write_folder(Path(out), {"config.json": json_bytes(folder.config), **weights, **folder.files})
+    settings = {"config.json": folder.config, "generation_config.json": folder.generation}
+    files = {name: json_bytes(data) for name, data in settings.items() if data}
+    write_folder(Path(out), {**files, "model.safetensors": theirs.tensors, **folder.files})
     return not_finite(theirs.tensors)
 
 

@@ -11,11 +11,13 @@ from regard.decode.settings import GREEDY, Decoding
 from regard.decode.symbols import NO_SYMBOLS, Symbols
 from regard.look.changes import Change
 from regard.look.examples import Example
+from regard.look.short_repr import BriefRepr
 from regard.look.trace import Trace
 from regard.modalities.inputs import Picture
 from regard.modalities.looking import output_and_maps, trace_inputs
 from regard.modalities.processor import MissingProcessor, Processor
 from regard.modalities.verbs import example_maker, require_verb, run_verb
+from regard.nn.arguments import explain_methods
 from regard.zoo import FAMILIES
 
 if TYPE_CHECKING:
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
     from regard.modalities.text.translator import Progress
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
+@explain_methods
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(BriefRepr):
     """A network with its config, processor, task and labels; calls are forwarded to the network."""
 
     family: str
@@ -56,8 +59,7 @@ class Model:
     @property
     def length(self) -> int | None:
         """Maximum sequence length in tokens; None if it is unlimited."""
-        limit: int | None = self.get("length")
-        return limit
+        return self.get("length")
 
     def get(self, key: str) -> Any:
         """Value of a config key, or None if this config does not have the key."""
@@ -77,14 +79,12 @@ class Model:
         return output_and_maps(self, look, inputs, named)
 
     def look(self, *given: Picture, pattern: str = "*", changes: Sequence[Change] = ()) -> Trace[Any]:
-        """Trace the attention maps for a text, a pair of texts, an image or a time series. ``pattern`` selects layers;
-        ``changes`` are interventions such as masking a token or ablating a head."""
+        """Trace the attention maps of an input. ``pattern`` selects layers, ``changes`` mask tokens or ablate heads."""
         return trace_inputs(self, given, pattern, changes, self.name)
 
     def example(self, given: Sequence[Picture]) -> Example:
         """Prepare one example. Translation and captioning models generate the output text if it is omitted."""
-        found: Example = example_maker(self)(self, given)
-        return found
+        return example_maker(self)(self, given)
 
     def text(self) -> "Text":
         """Tokenizer of a model that reads or writes text."""

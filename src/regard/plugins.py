@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from regard.errors import CheckpointError, InputError
@@ -56,7 +56,7 @@ class RowKind:
 SUBJECTS = {
     "regard.nn.mechanisms.Mechanism": RowKind("attention", "regard.nn.mechanisms:MECHANISMS"),
     "regard.models.family.Family": RowKind("model family", "regard.zoo:FAMILIES"),
-    "regard.interop.formats.CheckpointFormat": RowKind("checkpoint table", "regard.interop.formats:KINDS"),
+    "regard.interop.formats.CheckpointFormat": RowKind("checkpoint table", "regard.interop.formats:CHECKPOINT_FORMATS"),
     "regard.modalities.processor.ProcessorKind": RowKind("processor", "regard.modalities.processors:PROCESSORS"),
     "regard.modalities.run_parts.DataKind": RowKind("kind of data", "regard.modalities.sources:SOURCES"),
     "regard.modalities.run_parts.Goal": RowKind("task", "regard.modalities.goals:GOALS"),
@@ -78,10 +78,11 @@ class Registered:
     table: str
 
 
-ADDED: list[Registered] = []
+REGISTERED: list[Registered] = []
 READING: ContextVar[PluginSource | None] = ContextVar("reading", default=None)  # the plug-in that is being loaded
 LOADED: dict[Path, PluginSource] = {}  # files that were given, by their full paths
 ASKED: list[str] = []  # not empty once the entry points have been read
+FAULTS: dict[str, str] = {}  # of the packages that could not be loaded then, by their distributions
 
 
 def register(row: object, name: str) -> None:
@@ -89,14 +90,16 @@ def register(row: object, name: str) -> None:
     treat it like a built-in one."""
     subject = subject_of(row)
     refuse_misnamed(row, subject.what, name)
+    if subject.what == "model family":
+        refuse_unready(row, name)
     try:
         table_at(subject.table).add(name, row)
     except InputError:
         raise
     except ValueError as error:  # of layers, which have no errors of ours
         raise InputError(str(error), got=name) from None
-    told = READING.get() or of_caller(sys._getframe(1).f_globals)
-    ADDED.append(Registered(subject.what, name, row, told, subject.table))
+    told = READING.get() or of_caller(caller(sys._getframe(1)).f_globals)
+    REGISTERED.append(Registered(subject.what, name, row, told, subject.table))
 
 
 def subject_of(row: object) -> RowKind:
@@ -107,7 +110,8 @@ def subject_of(row: object) -> RowKind:
         places = [f"{subject.what} ({place})" for place, subject in SUBJECTS.items()]
         raise InputError(
             "objects of this type cannot be registered",
-            got=f"a {type(row).__name__}" + (" (the class itself, not an instance)" if isinstance(row, type) else ""),
+            got=f"an object of type {type(row).__name__}"
+            + (" (the class itself, not an instance)" if isinstance(row, type) else ""),
             expected="".join(f"\n    {place}" for place in [*places, f"{SETS.what} (regard.figures.Collection)"]),
             fix="see docs/extending.md",
         )
@@ -138,6 +142,17 @@ def refuse_misnamed(row: Any, what: str, name: str) -> None:
             raise InputError("a model with this name already exists", got=", ".join(taken), fix="choose another name")
 
 
+def refuse_unready(row: Any, name: str) -> None:
+    """A family that names a task must have what the task calls. Of a task that is registered later, `regard contract`
+    says so."""
+    if unmet := table_at("regard.modalities.net_needs:unmet_needs")(row, row.tasks):
+        raise InputError(
+            f"the model family {name!r} cannot learn the tasks that it names",
+            got="".join(f"\n    {words}" for words in unmet),
+            fix="define these, or remove the task from Family(tasks=...); docs/extending.md lists what each task calls",
+        )
+
+
 def table_at(place: str) -> Any:
     module, name = place.split(":")
     return getattr(importlib.import_module(module), name)
@@ -145,7 +160,7 @@ def table_at(place: str) -> Any:
 
 def forget(source: str) -> None:
     """Unregister everything that the named plug-in has registered, to register it again in a notebook."""
-    for one in [one for one in ADDED if one.source.name == source]:
+    for one in [one for one in REGISTERED if one.source.name == source]:
         take_back(one)
     for path in [path for path, told in LOADED.items() if told.name == source]:
         del LOADED[path]
@@ -155,17 +170,24 @@ def forget(source: str) -> None:
 def take_back(one: Registered) -> None:
     rows = table_at(one.table)
     getattr(rows, "rows", rows).pop(one.name, None)
-    ADDED.remove(one)
+    REGISTERED.remove(one)
 
 
 def plugin_of(what: str, name: object) -> PluginSource | None:
     """The plug-in that a row came from; None for the library's own."""
-    return next((one.source for one in ADDED if (one.what, one.name) == (what, name)), None)
+    return next((one.source for one in REGISTERED if (one.what, one.name) == (what, name)), None)
 
 
 def sources() -> list[PluginSource]:
     """All plug-ins that have registered something, or were given."""
-    return list(dict.fromkeys([*LOADED.values(), *(one.source for one in ADDED)]))
+    return list(dict.fromkeys([*LOADED.values(), *(one.source for one in REGISTERED)]))
+
+
+def caller(frame: FrameType) -> FrameType:
+    """Who called a public function, which stands behind the one that explains its arguments."""
+    while frame.f_globals.get("__name__") == "regard.nn.arguments" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 def of_caller(names: Mapping[str, Any]) -> PluginSource:
@@ -210,7 +232,7 @@ def load_file(path: str | Path) -> PluginSource:
         raise InputError(what, where=str(path), expected="a Python file that calls regard.register")
     content = place.read_bytes()
     source, name = PluginSource(place.name, source_digest(content), path=str(place)), module_name(place)
-    if any(one.source == source for one in ADDED):  # it was imported before, in Python
+    if any(one.source == source for one in REGISTERED):  # it was imported before, in Python
         return source
     if is_taken(name, place):
         raise InputError(
@@ -241,14 +263,14 @@ def is_taken(name: str, path: Path) -> bool:
 
 
 def execute(module: ModuleType, path: Path) -> None:
-    name, before, count = module.__name__, sys.modules.get(module.__name__), len(ADDED)
+    name, before, count = module.__name__, sys.modules.get(module.__name__), len(REGISTERED)
     sys.modules[name] = module  # what it registers may be asked for by places such as "my:batches"
     assert module.__spec__ is not None
     assert isinstance(module.__spec__.loader, PluginLoader)
     try:
         module.__spec__.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        for one in ADDED[count:]:
+        for one in REGISTERED[count:]:
             take_back(one)
         del sys.modules[name]
         if before is not None:
@@ -286,11 +308,9 @@ def load_installed() -> list[str]:
     if ASKED:
         return []
     ASKED.append(GROUP)  # before the first of them asks a table for a name
-    from importlib.metadata import entry_points
-
-    faults = []
-    for point in sorted(entry_points(group=GROUP), key=lambda one: one.name):
-        named = point.name if point.dist is None else point.dist.name
+    FAULTS.clear()
+    lines = []
+    for point in package_points():
         try:
             with reading(of_package(point)):
                 found = point.load()
@@ -298,16 +318,55 @@ def load_installed() -> list[str]:
                     found()
         except Exception as error:
             told = f"{type(error).__name__}: {error}".splitlines()[0]
-            faults.append(f"the plug-in package {named} ({point.value}) cannot be loaded and is skipped: {told}")
-    return faults
+            lines.append(
+                f"the plug-in package {package_of(point)} ({point.value}) cannot be loaded and is skipped: {told}"
+            )
+            FAULTS.setdefault(package_of(point), f"{point.value}: {told}")
+    return lines
+
+
+def load_package(name: str) -> list[PluginSource]:
+    """Load what installed packages name, and return where the rows of this one came from: each of its modules that
+    registered any. Its name is read as pip reads it."""
+    look_further()
+    points = [point for point in package_points() if canonical_name(package_of(point)) == canonical_name(name)]
+    if not points:
+        others = ", ".join(dict.fromkeys(map(package_of, package_points())))
+        raise InputError(
+            f"no installed package of this name has an entry point in the group {GROUP}",
+            got=name,
+            expected=others or "a package that registers rows; none is installed",
+            fix="install the package; for a file, give its path, such as my.py",
+        )
+    package = package_of(points[0])
+    if package in FAULTS:
+        raise InputError("the plug-in package cannot be loaded", where=package, got=FAULTS[package])
+    return list(dict.fromkeys(one.source for one in REGISTERED if one.source.name == package))
+
+
+def package_points() -> list[Any]:
+    """The entry points of all installed packages in our group."""
+    from importlib.metadata import entry_points
+
+    return sorted(entry_points(group=GROUP), key=lambda one: one.name)
+
+
+def package_of(point: Any) -> str:
+    """The distribution of an entry point."""
+    return str(point.name if point.dist is None else point.dist.name)
+
+
+def canonical_name(name: str) -> str:
+    """One form of all ways in which pip lets one write a name: https://peps.python.org/pep-0503/"""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def of_package(point: Any) -> PluginSource:
     spec = importlib.util.find_spec(point.module)
     file = "" if spec is None or spec.origin is None else spec.origin
     content = Path(file).read_bytes() if Path(file).is_file() else b""
-    name, version = (point.name, "") if point.dist is None else (point.dist.name, point.dist.version)
-    return PluginSource(name, source_digest(content) if content else "", version, file)
+    version = "" if point.dist is None else point.dist.version
+    return PluginSource(package_of(point), source_digest(content) if content else "", version, file)
 
 
 def look_further() -> None:

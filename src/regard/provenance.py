@@ -4,16 +4,16 @@ from typing import Any, get_type_hints
 
 from regard.model import Model
 from regard.nn.mechanisms import Choice
-from regard.plugins import PluginSource, plugin_of
+from regard.plugins import REGISTERED, PluginSource, plugin_of
 
 
 def model_plugins(model: Model) -> list[dict[str, str]]:
     """The plug-ins that its family, its attentions, its processor and its task came from."""
-    return recorded(rows_of_model(model))
+    return recorded(rows_of_model(model)) if REGISTERED else []
 
 
 def run_plugins(model: Model, task: str, data: str) -> list[dict[str, str]]:
-    return recorded([*rows_of_model(model), ("task", task), ("kind of data", data)])
+    return recorded([*rows_of_model(model), ("task", task), ("kind of data", data)]) if REGISTERED else []
 
 
 def rows_of_model(model: Model) -> list[tuple[str, object]]:

@@ -44,7 +44,7 @@ def can_swap(model: Model, attention: Choice) -> bool:
 
 def swapped_config(model: Model, attention: Choice) -> Any:
     """The config of the same net under another attention, if its weights, each of them, fit there."""
-    if not hasattr(model.config, "attention"):
+    if not FAMILIES[model.family].has("attention"):
         raise InputError(f"the attention of a {model.family} model cannot be changed", got=show_value(attention))
     data = config_data(model.config) | {"attention": attention}
     if "attention_dropout" in data and not can_drop(attention):

@@ -41,5 +41,5 @@ class Table(Mapping[str, Row], Generic[Row]):
     def add(self, name: str, row: Row) -> None:
         """A row of one's own. None is replaced, so that a name means one thing."""
         if name in self.rows:
-            raise InputError(f"a {self.what} with this name already exists", got=name, fix="choose another name")
+            raise InputError(f"this {self.what} already exists", got=name, fix="choose another name")
         self.rows[name] = row

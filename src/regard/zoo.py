@@ -253,12 +253,13 @@ def empty_net(family: str, config: Any, where: str = "") -> "nn.Module":
     """The net without memory, to be measured, checked or filled; ``where`` is the file that the config is from."""
     import torch
 
-    from regard.nn.uninitialized import Untouched
+    from regard.nn.uninitialized import SkipInitialization
 
     try:
-        with torch.device("meta"), Untouched():
+        with torch.device("meta"), SkipInitialization():
             return FAMILIES[family].net(config)
-    except (ValueError, RuntimeError, OverflowError, ZeroDivisionError) as error:  # an impossible size
+    except (ValueError, RuntimeError, OverflowError, ZeroDivisionError, TypeError) as error:
+        # An impossible size: of one beyond 64 bits torch raises a TypeError.
         raise ConfigError(
             f"a {family} model cannot be built from this config", where=where, got=str(error).splitlines()[0]
         ) from None

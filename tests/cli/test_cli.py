@@ -69,7 +69,20 @@ def test_a_verb_has_one_summary_an_example_and_json(verb: str, capsys: pytest.Ca
     assert "--json" in shown
 
 
-OTHERS = {"__init__", "app", "keyboard", "memory", "options", "outcome", "piping", "recall_demo", "single_thread"}
+OTHERS = {
+    "__init__",
+    "app",
+    "inputs",
+    "keyboard",
+    "memory",
+    "options",
+    "outcome",
+    "piping",
+    "predictions",
+    "printing",
+    "recall_demo",
+    "single_thread",
+}
 
 
 def test_every_verb_has_a_file_and_every_file_is_a_verb() -> None:
@@ -165,9 +178,19 @@ def test_models_in_a_terminal(
     assert "gpt2-tiny" in shown
 
 
-def test_no_such_model(zoo: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "nothing"]) == 2
-    assert "got: nothing" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("zzzzzz", "got: zzzzzz\n"),
+        ("bret", "got: bret; did you mean 'bert*'?"),
+        ("bert", "did you mean 'bert*'?"),
+        ("resnet50", "did you mean 'resnet-50'?"),
+        ("tatoeba-de-fr", "did you mean 'tatoeba-de-en'?"),
+    ],
+)
+def test_no_such_model(name: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["models", name]) == 2
+    assert told in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -465,12 +488,3 @@ def test_a_wrong_figure_stops_before_anything_is_drawn(
     assert main(["figure", *words]) == 2
     assert figures == []
     assert "regard figure --list" in capsys.readouterr().err
-
-
-def test_the_package_gives_its_names_lazily() -> None:
-    assert set(regard.HOMES) | {"__version__"} == set(regard.__all__)
-    assert set(regard.__all__) <= set(dir(regard))
-    for name, home in regard.HOMES.items():
-        assert getattr(regard, name) is getattr(importlib.import_module(home), name)
-    with pytest.raises(AttributeError, match=r"bild.*build"):
-        regard.bild  # noqa: B018

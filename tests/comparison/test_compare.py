@@ -19,9 +19,9 @@ from regard.comparison.costs import Seen, affordable, foretold
 from regard.comparison.machine import Watch
 from regard.comparison.nets import Nets, comparable, contenders, weights
 from regard.comparison.report import Comparison, ComparisonRow, Lesson, Point, Spread, spread
-from regard.comparison.textual import DECODER, READER, VALUES, Bytes, Textual, generated
-from regard.comparison.visual import Visual
 from regard.errors import InputError
+from regard.modalities.images.compared import Visual
+from regard.modalities.text.compared import DECODER, READER, VALUES, Bytes, Textual, generated
 from regard.models import bert, gpt, transformer, vit
 from regard.nn.attention import Softmax
 from regard.nn.mechanisms import MECHANISMS, Mechanism, Plain

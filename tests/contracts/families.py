@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any, get_origin, get_type_hints
 
 import pytest
@@ -66,10 +67,12 @@ OWN = {"volo": {"image": 24}}  # of whose tokens four become one
 STAGES = 2  # of families whose sizes are told stage by stage
 
 
+hints = cache(get_type_hints)  # of a config; to evaluate them for every key of every net takes seconds
+
+
 def staged(family: str, name: str) -> bool:
     """Whether a size, here the same for all stages, has a value for each."""
-    hint = get_type_hints(FAMILIES[family].config).get(name)
-    return isinstance(SMALL.get(name), int) and get_origin(hint) is tuple
+    return isinstance(SMALL.get(name), int) and get_origin(hints(FAMILIES[family].config).get(name)) is tuple
 
 
 def config(family: str, **changes: Any) -> Any:

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import CheckpointError, checkpoint
 import regard.nn.tap
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.recomputation import recompute_forward
-from regard.nn.tap import capture, heard_by, listen, listeners_here
+from regard.nn.tap import capture, listen, listeners_here, use_listeners
 from tests.contracts.families import net
 from tests.contracts.tools import DIM, HEADS, close, numbers, stirred
 
@@ -58,7 +58,7 @@ def test_what_was_entered_is_left_after_an_error() -> None:
         raise ZeroDivisionError
 
     with listen(model, "*.stream", lambda name, x: passed.append(name)):
-        with pytest.raises(ZeroDivisionError), heard_by({}):
+        with pytest.raises(ZeroDivisionError), use_listeners({}):
             failing()
         assert passed == [], "nobody was to hear this"
         model(ids)

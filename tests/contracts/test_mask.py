@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard.nn.mask import ALL, CAUSAL, Mask, TensorBias, add_bias, cut, masked_softmax
+from regard.nn.mask import ALL, CAUSAL, Mask, TensorBias, add_bias, masked_softmax, slice_tile
 from regard.nn.positions import ALiBi, Buckets
 from tests.contracts.tools import BIASES, HEADS, MASKS, close, numbers, some_pairs, spelled, stirred
 
@@ -101,9 +101,9 @@ def test_only_true_and_false_mask(part: str, dtype: torch.dtype) -> None:
 
 
 def test_cut_keeps_what_stands_for_all() -> None:
-    assert cut(numbers(2, 1, 7), slice(1, 3), slice(0, 4)).shape == (2, 1, 4)
-    assert cut(numbers(2, 5, 1), slice(1, 3), slice(0, 4)).shape == (2, 2, 1)
-    assert cut(numbers(7), slice(1, 3), slice(0, 4)).shape == (4,)
+    assert slice_tile(numbers(2, 1, 7), slice(1, 3), slice(0, 4)).shape == (2, 1, 4)
+    assert slice_tile(numbers(2, 5, 1), slice(1, 3), slice(0, 4)).shape == (2, 2, 1)
+    assert slice_tile(numbers(7), slice(1, 3), slice(0, 4)).shape == (4,)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.data.counter_rng import AUGMENT, MIX, beta_samples, normal_samples, philox, uniform_samples
 from regard.data.order import Order
-from regard.data.repeated import Repeated, RepeatedOrder
+from regard.data.repeated import RepeatedOrder, RepeatedRows
 from regard.errors import InputError
 from regard.modalities.images.cropping import part, random_crop, random_mirror
 from regard.modalities.images.erasing import cutout, random_erase
@@ -311,7 +311,7 @@ class Counted:
 
 def test_repeated_augmentation() -> None:
     """Every image of a batch three times, each copy with its own chance; an epoch is as long as before."""
-    order, rows = RepeatedOrder(20, rows=6, copies=3, seed=1), Repeated(Counted(), 3)
+    order, rows = RepeatedOrder(20, rows=6, copies=3, seed=1), RepeatedRows(Counted(), 3)
     assert len(order) == len(Order(20, rows=6)) == 4
     epoch = [order.rows(step) for step in range(4)]
     for batch in epoch:

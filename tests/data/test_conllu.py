@@ -125,7 +125,7 @@ def test_a_missing_blank_line_costs_one_fault(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conllu, "WIDEST", 1000)
+    monkeypatch.setattr(conllu, "LONGEST_LINE", 1000)
     monkeypatch.setattr("regard.data.tables.BLOCK", 500)
     rows = read(tmp_path, line(1, "before"), "", line(1, "x" * 2000), "", line(1, "after"))
     assert faults(rows) == [(3, "the line has more than 1000 bytes")]

@@ -150,7 +150,7 @@ def test_no_images_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="more than one label table"):
         open_images(put(tmp_path / "two", {"labels.tsv": b"", "labels.csv": b""}), AS_IS)
     with pytest.raises(InputError, match="cannot be read"):
-        open_images(put(tmp_path / "latin", {"labels.tsv": b"a.png\t\xe4"}), AS_IS)
+        open_images(put(tmp_path / "no text", {"labels.tsv": b"a.png\t\x81\xff"}), AS_IS)
     for missing in (tmp_path / "gone", put(tmp_path / "file", {"a": b""}) / "a"):
         with pytest.raises(InputError, match=r"image folder or \.zip archive not found"):
             open_images(missing, AS_IS)
@@ -413,3 +413,15 @@ def test_faces(shared_data: Path) -> None:
     means = torch.stack([rows[i].image.float() for i in range(400)]).reshape(40, 10, -1)
     within = (means - means.mean(1, keepdim=True)).square().mean()
     assert within < 0.7 * (means - means.mean((0, 1))).square().mean()  # ten of a row are of one person
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_a_label_table_of_a_spreadsheet(tmp_path: Path, encoding: str, sign: str) -> None:
+    """Its encoding and the sign between its columns are found, as those of other tables."""
+    for i in range(4):
+        Image.new("RGB", (8, 8)).save(tmp_path / f"{i}.png")
+    rows = [f"{i}.png{sign}{('Käfer', 'Vogel')[i % 2]}" for i in range(4)]
+    (tmp_path / "labels.csv").write_bytes("\r\n".join([f"file{sign}label", *rows]).encode(encoding))
+    found = open_images(tmp_path, Images(size=8))
+    assert (found.labels, found.targets.tolist()) == (("Käfer", "Vogel"), [0, 1, 0, 1])

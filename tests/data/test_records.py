@@ -80,3 +80,10 @@ def test_a_file_that_changed_is_noticed(tmp_path: Path) -> None:
     path.write_text("zzz\nyyy\n")
     with pytest.raises(InputError, match="changed"):
         found[0]
+
+
+def test_lines_that_end_with_carriage_returns_alone(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_bytes(b"text,label\ra,b\rc,d\r")
+    with pytest.raises(InputError, match="carriage returns") as caught:
+        open_csv(tmp_path / "x.csv", [1])
+    assert "line feeds" in caught.value.fix

@@ -181,7 +181,7 @@ def test_the_fast_way_finds_what_the_definition_says(
 
 def test_a_huge_line_is_never_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "BLOCK", 16)
-    monkeypatch.setattr(tables, "WIDEST", 64)
+    monkeypatch.setattr(tables, "LONGEST_LINE", 64)
     path = write(tmp_path, "a.txt", b"one\n" + b"x" * 100 + b"\ntwo\n")
     read: list[int] = []
     block = Lines.block

@@ -127,9 +127,9 @@ def test_a_prepared_model_is_a_frozen_copy() -> None:
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
-@pytest.mark.parametrize("name", ["recal", "gpt-tiny", "..", ".", "", "pretrained"])
+@pytest.mark.parametrize("name", ["recal", "gpt-tiny", "..", ".", "", "pretrained", "./nowhere"])
 def test_a_name_that_does_not_ship_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="unknown shipped model"):
+    with pytest.raises(InputError, match="not a model folder" if name in (".", "..") else "unknown model"):
         regard.load(name)
 
 
@@ -144,7 +144,7 @@ def test_the_folder_of_a_run_is_its_model(tmp_path: Path) -> None:
     regard.save(tiny(), tmp_path / "model")
     (tmp_path / "run.toml").write_text("")
     assert regard.load(tmp_path).config == tiny().config
-    assert main(["export", str(tmp_path), str(tmp_path / "theirs")]) == 0
+    assert main(["export", str(tmp_path), str(tmp_path / "theirs"), "--no-check"]) == 0
     shutil.rmtree(tmp_path / "model")
     with pytest.raises(InputError, match="regard resume"):
         regard.load(tmp_path)
@@ -265,7 +265,7 @@ def test_export_tells_of_numbers_that_are_not_finite(tmp_path: Path, capsys: pyt
     out, lines = capsys.readouterr()
     assert json.loads(out)["not_finite"] == {"tensors": 1, "names": ["transformer.h.1.attn.c_attn.bias"]}
     assert lines == ""
-    assert main(["export", "recall", str(tmp_path / "d")]) == 0
+    assert main(["export", "recall", str(tmp_path / "d"), "--no-check"]) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -276,7 +276,7 @@ def test_export_is_told_for_which_library(tmp_path: Path, capsys: pytest.Capture
     said = {}
     for name, to in (("swin", "hf"), ("swin", "timm"), ("mixer", "hf"), ("mixer", "timm")):
         out = tmp_path / f"{name} {to}"
-        assert main(["export", str(tmp_path / name), str(out), "--to", to]) == 0
+        assert main(["export", str(tmp_path / name), str(out), "--to", to, "--no-check"]) == 0
         said[name, to] = json.loads((out / "config.json").read_text())
         assert regard.load(out).config == regard.load(tmp_path / name).config
     assert said["swin", "hf"]["model_type"] == "swin"

@@ -1,6 +1,7 @@
 """Analyses of a trace, by one word each: the same numbers as the functions give, about the model's own answer."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from PIL import Image
 
 import regard
+from regard.contracts.reach import model_of
 from regard.errors import InputError
 from regard.look.analyses import ANALYSES
 from regard.look.changes import Head, Token
@@ -153,3 +155,16 @@ def test_what_cannot_be_asked_is_refused(story: Trace[Any]) -> None:
         found.ask("rollout")
     with pytest.raises(InputError, match="this trace has no example"):
         found.ask("importance")
+
+
+@pytest.mark.parametrize("name", ["importance", "gradient", "occlusion"])
+def test_an_answer_without_a_probability_is_told_by_what_it_is(name: str) -> None:
+    forecast = model_of("forecaster").look([1.0, 2.0, 4.0, 3.0] * 4)
+    with pytest.raises(
+        InputError, match="explains the log-probability of an answer, and this answer has none"
+    ) as error:
+        forecast.ask(name)
+    assert error.value.got == forecast.answer.subject() == "the forecast from 16 on"
+    silent = replace(forecast, example=replace(forecast.example, tell=lambda output: None))
+    with pytest.raises(InputError, match="the model gives no answer for this input, so there is nothing to explain"):
+        silent.ask(name)

@@ -371,7 +371,7 @@ def test_a_file_with_the_index_of_older_versions(tmp_path: Path) -> None:
         ("hf", None, "strange", 1),
         ("timm", None, "architecture", "swin_s3_tiny_224"),
         ("timm", None, "global_pool", ""),
-        ("timm", "model_args", "window_size", [3, 3]),
+        ("timm", "model_args", "window_size", [3, 4]),
         ("timm", "model_args", "always_partition", True),
         ("timm", "model_args", "head_dim", 4),
         ("timm", "model_args", "strange", 1),

@@ -8,9 +8,9 @@ import torch
 
 import regard
 from regard.comparison.nets import Nets
-from regard.comparison.textual import DECODER, Textual, generated
 from regard.decode.incremental import IncrementalDecoder, WindowedDecoder
 from regard.errors import ConfigError
+from regard.modalities.text.compared import DECODER, Textual, generated
 from regard.nn.attention import Kernel, MultiHeadAttention
 from regard.nn.mask import ALL, CAUSAL, Mask
 from regard.nn.mechanisms import MECHANISMS, build_mixer, can_drop

@@ -17,7 +17,7 @@ from regard.models.switch import SwitchTransformer
 from regard.nn.block import Block, replay_blocks
 from regard.nn.feedforward import FeedForward, Gated
 from regard.nn.residual import Branch, PreNorm
-from regard.nn.switch import Experts, RoutedStates, Switch, SwitchBlock, spread_experts, switches
+from regard.nn.switch import Experts, RoutedStates, Switch, SwitchBlock, spread_experts, switch_layers
 from regard.nn.tap import capture
 from regard.zoo import find_preset
 from tests.contracts.families import config, net
@@ -285,7 +285,7 @@ def test_load_and_dropped_tokens_of_all_layers_add_up() -> None:
     model = net("switch", every=1, depth=2, decoder_depth=3, capacity_eval=0.5)
     source, target = torch.randint(13, (3, 6)), torch.randint(13, (3, 5))
     found: list[RoutedStates] = []
-    for module in switches(model):
+    for module in switch_layers(model):
         module.register_forward_hook(lambda _, given, out: found.append(out))
     out = model(source, target)
     assert len(found) == 5
@@ -352,7 +352,7 @@ def test_experts_that_cannot_be_spread() -> None:
     with pytest.raises(ValueError, match="3 experts cannot be divided equally among 2 processes"):
         spread_experts(model, 0, 2)
     spread_experts(model, 1, 3)
-    assert all(len(one.experts.up.weight) == 1 for one in switches(model))
+    assert all(len(one.experts.up.weight) == 1 for one in switch_layers(model))
     with pytest.raises(ValueError, match="already"):
         spread_experts(model, 0, 3)
 
@@ -374,7 +374,7 @@ def trained(load: float) -> Language:
     sizes = {"vocab": 20, "length": 16, "dim": 32, "depth": 2, "heads": 2, "hidden": 32, "dropout": 0.0, "experts": 4}
     model = build("switch-lm-tiny", **sizes, attention_dropout=0.0, embedding_dropout=0.0, capacity=4.0).net
     with torch.no_grad():
-        router = switches(model)[0].router.weight
+        router = switch_layers(model)[0].router.weight
         router[1:] = 0.0
         router[0] *= 5.0
     task, optimizer = Language(model, load=load), torch.optim.Adam(model.parameters(), 3e-3)

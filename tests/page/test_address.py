@@ -111,3 +111,34 @@ def test_errors_are_told_in_words(open_page: Open, served: str):
     page.route("**/api/v1/look", lambda route: route.abort())
     page.fill("#sentence", "Another sentence.")
     until(page, "document.querySelector('.trouble').textContent.includes('regard serve')")
+
+
+@pytest.mark.parametrize("chosen", ["head", "tab", "cell"])
+def test_an_analysis_that_is_left_is_given_up(open_page: Open, chosen: str):
+    """It would keep what was chosen waiting; it is asked for again when that is here."""
+    page = open_page("#model=recall&site=blocks.1.mixer&head=1&row=6&column=1")
+    asked, left = list[str](), list[str]()
+    page.on("request", lambda request: asked.append(request.url.partition("/api/v1/")[2]))
+    page.on("requestfailed", lambda request: left.append(request.url.partition("/api/v1/")[2]))
+    page.route("**/analyses/occlusion*", lambda route: None)  # takes for ever
+    page.locator(".analysis").scroll_into_view_if_needed()
+    page.keyboard.press("5")
+    until(page, "document.querySelector('.analysis [role=tabpanel][aria-busy]')")
+    page.wait_for_timeout(400)
+    assert [one for one in asked if "occlusion" in one]
+    assert not [one for one in left if "occlusion" in one]
+    if chosen == "tab":
+        page.click(".analysis [data-tab=distance]")
+        until(page, "document.querySelector('.analysis .formula').textContent.includes('mean_q')")
+    elif chosen == "head":
+        page.click('.tile[aria-label="Layer 1, head 3"]')
+        until(page, "document.querySelector('.cell .hint').textContent === 'Layer 1, head 3'")
+    else:
+        page.keyboard.press("w")
+    page.wait_for_timeout(400)
+    assert [one for one in left if "occlusion" in one]
+    again = [place for place, one in enumerate(asked) if "occlusion" in one][1:]
+    assert len(again) == (chosen != "tab")
+    if again:
+        wanted = "maps/" if chosen == "head" else "cell/"
+        assert any(wanted in one for one in asked[: again[0]]), "what was chosen is asked for first"

@@ -31,7 +31,7 @@ def test_what_is_exported_is_what_is_seen(open_page: Open, tmp_path: Path):
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     lines = (tmp_path / "map.csv").read_text(encoding="utf8").splitlines()
     assert lines[0].startswith('"query","She","has"')
-    assert len(lines) == 14  # names, and 13 words with the end
+    assert len(lines) == 15  # names, and 14 words with the end
     rows = np.array([line.rsplit(",", 13)[1:] for line in lines[1:]], dtype=float)
     assert np.allclose(rows.sum(-1), 1, atol=1e-4)
 
@@ -50,7 +50,9 @@ def test_a_saved_page_opens_from_disk(open_page: Open, served: str, tmp_path: Pa
     before = saved.inner_text(".stage-foot .readout b")
     saved.fill(".intervene input[type=range]", "1")
     until(saved, f"document.querySelector('.stage-foot .readout b').textContent !== {json.dumps(before)}")
-    assert saved.get_attribute(".intervene .switch", "aria-disabled") == "true"
+    assert saved.locator(".intervene .switch, .intervene .chip, [aria-disabled]").count() == 0
+    tabs = saved.eval_on_selector_all(".analysis [role=tab]", "(all) => all.map((one) => one.dataset.tab)")
+    assert tabs == ["rollout", "distance", "spectrum"], "what needs the model is not offered"
     assert saved.locator("[data-action=html], [data-action=link]").count() == 0
     saved.click("[data-tab=distance]")
     until(saved, f"document.querySelector('.analysis').textContent.includes({json.dumps(distance.EQUATION)})")

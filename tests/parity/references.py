@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.nn.positions import sinusoid
 from tests.parity.ours import Tensors
 from tests.parity.theirs import transformers
 
@@ -29,6 +30,10 @@ def llama(kind: str = "Llama", **changes: Any) -> nn.Module:
     depth = {"num_hidden_layers": 2, "num_attention_heads": HEADS, "bos_token_id": 2, "eos_token_id": 3}
     config = getattr(transformers, f"{kind}Config")(**sizes | depth | changes)
     return getattr(transformers, f"{kind}ForCausalLM")(config)
+
+
+def starcoder2(**changes: Any) -> nn.Module:
+    return llama("Starcoder2", **{"num_key_value_heads": HEADS} | changes)
 
 
 def t5_as_made(**changes: Any) -> nn.Module:
@@ -191,6 +196,20 @@ def marian(**changes: Any) -> nn.Module:
     return transformers.MarianMTModel(transformers.MarianConfig(**sizes | ids | changes))
 
 
+def blenderbot(**changes: Any) -> nn.Module:
+    """Its table of positions can be learned; ours are sinusoids, so the twin has those and keeps them."""
+    sizes = {"vocab_size": VOCAB, "d_model": DIM, "max_position_embeddings": 1024, "encoder_no_repeat_ngram_size": 0}
+    for side in ("encoder", "decoder"):
+        sizes |= {f"{side}_layers": 2, f"{side}_attention_heads": HEADS, f"{side}_ffn_dim": 28}
+    ids = {"pad_token_id": 0, "bos_token_id": 5, "eos_token_id": 1, "decoder_start_token_id": 5}
+    ids |= {"forced_eos_token_id": 1}
+    model = transformers.BlenderbotForConditionalGeneration(transformers.BlenderbotConfig(**sizes | ids | changes))
+    for stack in (model.model.encoder, model.model.decoder):
+        table = sinusoid(torch.arange(1024), DIM, "halves")
+        stack.embed_positions.weight.requires_grad_(False).copy_(table)
+    return model
+
+
 def reformer(kind: str = "ReformerModelWithLMHead", **changes: Any) -> nn.Module:
     """Its gradients are there in training alone, and then of texts as long as its grid of positions."""
     sizes = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": DIM, "feed_forward_size": 28}
@@ -212,6 +231,10 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "gpt-one": gpt1,
     "gpt-one-relu": lambda: gpt1(afn="relu", n_head=1, layer_norm_epsilon=1e-3),
     "gpt-llama": lambda: llama(num_key_value_heads=HEADS),
+    "gpt-starcoder": starcoder2,
+    "gpt-starcoder-groups": lambda: starcoder2(
+        num_attention_heads=5, num_key_value_heads=1, sliding_window=3, use_bias=False
+    ),
     "gpt-llama-groups": lambda: llama(num_attention_heads=5, num_key_value_heads=1, tie_word_embeddings=True),
     "gpt-llama-biases": lambda: llama(attention_bias=True, mlp_bias=True, num_key_value_heads=1, head_dim=6),
     "gpt-llama-base": lambda: llama(rope_parameters={"rope_type": "default", "rope_theta": 50.0}, hidden_act="gelu"),
@@ -334,6 +357,8 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "levit-timm-bare": lambda: timm_levit(num_classes=0),
     "transformer": lambda: marian(activation_function="swish", scale_embedding=True),
     "transformer-unscaled": lambda: marian(activation_function="relu", scale_embedding=False),
+    "transformer-blenderbot": lambda: blenderbot(activation_function="gelu"),
+    "transformer-blenderbot-deep": lambda: blenderbot(activation_function="relu", decoder_layers=3),
     "transformer-deep-encoder": lambda: marian(encoder_layers=3, decoder_layers=1),
     "reformer": reformer,
     "reformer-rounds": lambda: reformer(num_hashes=3, num_buckets=[2, 4], attn_layers=["lsh", "lsh", "local"]),
@@ -360,6 +385,8 @@ def reference(case: str, seed: int = 0) -> nn.Module:
     if "fnet" not in case and FAMILIES[case] not in FIXED and case not in TIMM:
         model.set_attn_implementation("eager")  # the one that gives its attention maps
     redraw(model, seed)
+    if case.startswith("reformer") and hasattr(model, "lm_head"):
+        nn.init.zeros_(model.lm_head.bias)  # which this version does not read
     return model
 
 

@@ -5,9 +5,9 @@ import torch
 
 from regard.interop import levit, timm_swin
 from regard.interop.foreign import ForeignConfig
-from regard.interop.formats import KINDS, checkpoint_kind
+from regard.interop.formats import CHECKPOINT_FORMATS, checkpoint_kind
 from regard.interop.rules import needed, spare
-from regard.nn.uninitialized import Untouched
+from regard.nn.uninitialized import SkipInitialization
 from regard.zoo import empty_net
 
 NAMES = [list(timm_swin.NAMES), list(timm_swin.SECOND_NAMES), list(levit.NAMES)]
@@ -20,12 +20,13 @@ QUICK = {name for names in NAMES for name in (names[0], names[-1])}  # the other
 )
 def test_the_sizes_of_a_name(name: str) -> None:
     timm = pytest.importorskip("timm", reason="the reference is not installed: pip install regard[parity]")
-    with torch.device("meta"), Untouched():
+    with torch.device("meta"), SkipInitialization():
         model = timm.create_model(name)
     theirs = {key: tuple(x.shape) for key, x in model.state_dict().items()}
-    size = list(model.pretrained_cfg["input_size"])
-    data = {"architecture": name, "num_classes": model.num_classes, "pretrained_cfg": {"input_size": size}}
-    kind, foreign = KINDS[checkpoint_kind(data)], ForeignConfig(data)
+    size, fixed = list(model.pretrained_cfg["input_size"]), model.pretrained_cfg["fixed_input_size"]
+    data = {"architecture": name, "num_classes": model.num_classes}
+    data |= {"pretrained_cfg": {"input_size": size, "fixed_input_size": fixed}}
+    kind, foreign = CHECKPOINT_FORMATS[checkpoint_kind(data)], ForeignConfig(data)
     config = kind.complete(kind.config(foreign), theirs)
     assert foreign.finish() == []
     rules = kind.rules(config, theirs)

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.interop.formats import KINDS
+from regard.interop.formats import CHECKPOINT_FORMATS
 from regard.nn.tap import capture
 from tests.parity.ours import OURS, Tensors, assert_close
 from tests.parity.references import CASES, FAMILIES, TIMM
 from tests.parity.twins import Pair, batch, paired, row
 
 # There the reference takes norms, angles, routes and offsets in float32, whatever comes in.
-NARROW = ("llama", "mistral", "qwen", "t5", "switch", "swinv2")
+NARROW = ("llama", "mistral", "qwen", "starcoder", "t5", "switch", "swinv2")
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -159,5 +159,5 @@ def test_maps_are_those_of_the_fast_path(case: str, device: torch.device, tmp_pa
 
 def test_every_family_has_a_case() -> None:
     """Of those that the reference has; the others are compared elsewhere, with equations or with its parts."""
-    assert set(FAMILIES.values()) == {kind.family for kind in KINDS.values()}
+    assert set(FAMILIES.values()) == {kind.family for kind in CHECKPOINT_FORMATS.values()}
     assert set(OURS) == {*FAMILIES.values(), "rnn", "switchlm"}

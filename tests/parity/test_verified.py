@@ -68,7 +68,11 @@ CLAIMS = {
     "t5": Claim("transformers", "T5ForConditionalGeneration", {}),
     "switch": Claim("transformers", "SwitchTransformersForConditionalGeneration", {}),
     "switchlm": Claim("transformers", "GPT2LMHeadModel, SwitchTransformersSparseMLP in it", {}),
-    "reformer": Claim("transformers", "ReformerModelWithLMHead", {}),
+    "reformer": Claim(
+        "transformers",
+        "ReformerModelWithLMHead, with a fault of it mended: of several rounds of hashes float32 loses a part there",
+        {},
+    ),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
     "vit-timm": Claim("timm", "VisionTransformer", {"pool": "mean"}),
     "deit": Claim("transformers", "DeiTForImageClassificationWithTeacher", {}),

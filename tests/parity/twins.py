@@ -250,10 +250,8 @@ def softmaxed() -> Iterator[list[Tensor]]:
 
 
 def mend(model: nn.Module) -> None:
-    """Two faults of this version: the bias of the words, which published models add, is left out; and the penalty for
-    looking at oneself is so large that beside it float32 cannot tell how many rounds there were."""
-    if hasattr(model, "lm_head") and not model.lm_head._forward_hooks:
-        model.lm_head.register_forward_hook(lambda head, _, y: y + head.bias)
+    """A fault of this version: the penalty for looking at oneself is so large that beside it float32 cannot tell how
+    many rounds there were."""
     for name, buffer in model.named_buffers():
         if "self_mask_value" in name:
             buffer.fill_(-30.0)

@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def run_file(folder: Path, task: str = "language", attention: str = "laplace") -
 
 
 def test_every_subject_has_a_whole_example() -> None:
-    subjects = ["attention", "mixer", "family", "task", "data", "analysis", "figure"]
+    subjects = ["attention", "mixer", "text_family", "family", "task", "data", "analysis", "figure"]
     assert list(examples()) == [f"{name}.py" for name in subjects]
 
 
@@ -68,7 +69,7 @@ def test_an_example_keeps_its_contracts(folder: Path, name: str, capsys: pytest.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["attention", "family", "task"])
+@pytest.mark.parametrize("name", ["attention", "text_family", "family", "task"])
 def test_a_larger_example_keeps_its_contracts(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["contract", str(folder / f"{name}.py")]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -266,11 +267,11 @@ def test_a_figure_of_a_file_is_drawn(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_an_analysis_of_a_file_can_be_asked(folder: Path) -> None:
-    from regard.contracts.reach import SENTENCE, model_of
+    from regard.contracts.reach import model_of
     from regard.look.analyses import AnalysisRequest, run_analysis
 
     plugins.load_file(folder / "analysis.py")
-    told = run_analysis(model_of("bert").look(SENTENCE), "entropy", AnalysisRequest())
+    told = run_analysis(model_of("bert").look("the dog sees a cat"), "entropy", AnalysisRequest())
     assert told["unit"] == "bits"
     assert all(0 <= bits <= 4 for heads in told["sites"].values() for bits in heads)
 
@@ -279,6 +280,79 @@ def test_a_file_that_registers_nothing_has_no_contracts(folder: Path, capsys: py
     (folder / "empty.py").write_text("")
     assert main(["contract", str(folder / "empty.py")]) == 2
     assert "registers nothing" in capsys.readouterr().err
+
+
+def install(folder: Path, name: str, points: dict[str, str], modules: dict[str, str]) -> None:
+    """What pip would leave in a folder of installed packages: modules, and what a distribution says of itself."""
+    told = folder / f"{name.replace('-', '_')}-1.2.dist-info"
+    told.mkdir(parents=True)
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    lines = [f"{point} = {place}" for point, place in points.items()]
+    (told / "entry_points.txt").write_text("\n".join(["[regard.plugins]", *lines]) + "\n")
+    for module, text in modules.items():
+        (folder / f"{module}.py").write_text(text)
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Two packages with rows, one that cannot be imported, and one that registers none. Another that is no plug-in has
+    no group."""
+    mixer, analysis = examples()["mixer.py"], examples()["analysis.py"]
+    both = {"mixing": "installed_mixer", "looking": "installed_analysis:add"}
+    (last,) = re.findall(r"^regard\.register\(.*", analysis, re.MULTILINE)
+    called = analysis.replace(last, f"def add():\n    {last}")
+    site = tmp_path / "site"
+    install(site, "Regard-Both", both, {"installed_mixer": mixer, "installed_analysis": called})
+    one = examples()["figure.py"].replace('name="scaling"', 'name="scaled"')
+    install(site, "regard-one", {"drawing": "installed_figure"}, {"installed_figure": one})
+    install(site, "regard-bad", {"bad": "installed_bad"}, {"installed_bad": "raise RuntimeError('torn')"})
+    install(site, "regard-none", {"none": "installed_none"}, {"installed_none": ""})
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(plugins, "ASKED", [])
+    yield
+    for name in [name for name in sys.modules if name.startswith("installed_")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("name", ["Regard-Both", "regard_both"])
+def test_the_rows_of_an_installed_package_are_checked(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of all of its modules, and of no other package."""
+    assert main(["contract", name, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {one["subject"] for one in told} == {"attention 'average'", "analysis 'entropy'"}
+    assert all(one["holds"] for one in told)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("regard-bad", ("the plug-in package cannot be loaded", "installed_bad: RuntimeError: torn")),
+        ("regard-none", ("the plug-in registers nothing", "entry points")),
+        (
+            "numpy",
+            ("no installed package of this name", "regard-bad, regard-one, Regard-Both, regard-none", "give its path"),
+        ),
+        ("", ("no installed package of this name",)),
+    ],
+)
+def test_a_package_without_rows_is_refused(
+    name: str, told: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["contract", name]) == 2
+    error = capsys.readouterr().err
+    assert all(words in error for words in told), error
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_contract_that_a_package_breaks_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "site" / "installed_mixer.py"
+    old = "if real is None"
+    assert file.read_text().count(old) == 1
+    file.write_text(file.read_text().replace(old, "if True"))
+    assert main(["contract", "regard-both"]) == 1
+    assert "FAILS  attention 'average': right padding does not change" in capsys.readouterr().out
 
 
 VERB = """

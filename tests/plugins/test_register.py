@@ -13,7 +13,7 @@ import pytest
 import regard
 from regard import plugins
 from regard.errors import InputError
-from regard.interop.formats import KINDS
+from regard.interop.formats import CHECKPOINT_FORMATS
 from regard.look.analyses import ANALYSES
 from regard.modalities.goals import GOALS
 from regard.modalities.processors import PROCESSORS
@@ -35,28 +35,33 @@ def test_a_row_goes_into_the_table_of_its_kind() -> None:
     rows: dict[str, tuple[Any, Any]] = {
         "mine": (MECHANISMS, ROW),
         "family": (FAMILIES, replace(FAMILIES["mlp"], presets={})),
-        "kind": (KINDS, KINDS["gpt2"]),
+        "kind": (CHECKPOINT_FORMATS, CHECKPOINT_FORMATS["gpt2"]),
         "processor": (PROCESSORS, PROCESSORS["text"]),
         "analysis": (ANALYSES, ANALYSES["flow"]),
     }
     for name, (table, row) in rows.items():
         regard.register(row, name=name)
         assert table[name] is row
-        assert plugins.ADDED[-1].source.name == "test_register.py"
+        assert plugins.REGISTERED[-1].source.name == "test_register.py"
     plugins.forget("test_register.py")
     assert not [name for name, (table, _) in rows.items() if name in table]
 
 
 @pytest.mark.parametrize(
     ("table", "name", "other"),
-    [(MECHANISMS, "softmax", "dot"), (FAMILIES, "gpt", "mlp"), (KINDS, "gpt2", "bert"), (ANALYSES, "flow", "lens")],
+    [
+        (MECHANISMS, "softmax", "dot"),
+        (FAMILIES, "gpt", "mlp"),
+        (CHECKPOINT_FORMATS, "gpt2", "bert"),
+        (ANALYSES, "flow", "lens"),
+    ],
 )
 def test_a_name_that_is_taken_is_refused(table: Any, name: str, other: str) -> None:
     row = replace(table[other], presets={}) if table is FAMILIES else table[other]
-    with pytest.raises(InputError, match="already"):
+    with pytest.raises(InputError, match=r"^(this|an) .* already exists"):
         regard.register(row, name=name)
     assert table[name] is not row
-    assert not plugins.ADDED
+    assert not plugins.REGISTERED
 
 
 def test_what_cannot_be_registered_is_told() -> None:
@@ -157,7 +162,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_packages_are_asked_when_a_name_is_unknown() -> None:
     """Once; one that is broken is told by its name, and does not break the others."""
     assert "softmax" in MECHANISMS
-    assert not plugins.ADDED
+    assert not plugins.REGISTERED
     with pytest.warns(UserWarning, match="regard-bad .* this package is broken"):
         assert "packaged" in MECHANISMS
     assert PRESETS["packed-mlp"] == "packed"

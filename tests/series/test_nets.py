@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.look.maps import look_at
-from regard.nn.series import known_last, not_quantiles, quantile_losses
+from regard.nn.series import move_padding_left, not_quantiles, quantile_losses
 from regard.zoo import FAMILIES
 from tests.contracts.families import config, net
 from tests.contracts.tools import close
@@ -71,7 +71,7 @@ def test_keys_of_other_windows_are_refused(family: str) -> None:
 
 def test_known_values_go_to_the_right_in_their_order() -> None:
     values = torch.tensor([[1.0, torch.nan, 3.0, torch.nan]])
-    found, keys = known_last(values, ~values.isnan())
+    found, keys = move_padding_left(values, ~values.isnan())
     assert found.tolist() == [[0.0, 0.0, 1.0, 3.0]]
     assert keys is not None
     assert keys.tolist() == [[False, False, True, True]]

@@ -50,12 +50,17 @@ def test_columns_by_their_names(tmp_path: Path) -> None:
         ("t,x\n1,1\n\n2,2,3\n", SeriesColumns(), "the number of columns differs from the header", ":4"),
         ("1,2\n2,3\n", SeriesColumns(), "the csv file has no header", ":1"),
         ("t,x,x\n1,2,3\n", SeriesColumns(), "duplicate column name", ":1"),
+        ('t,x\n1,1\n2,"2\n3,3\n', SeriesColumns(), "a row cannot be read", ":3"),
+        ('t,x\n1,1\n2,2\n3,"3\n' + "4,4\n" * 40_000, SeriesColumns(), "a row cannot be read", ":4"),
+        (f"t,x\n1,{'1' * 200_000}\n", SeriesColumns(), "a row cannot be read", ":2"),
+        ('t,"x\n1,1\n', SeriesColumns(), "a row cannot be read", ":1"),
+        ('t,"x"\n1,"1\n', SeriesColumns(), "a row cannot be read", ":2"),
+        ("\nt,x\n1,1\n", SeriesColumns(), "the csv file has no header", ":1"),
         ("t,x\n1,2\n", SeriesColumns(values=("y",)), "unknown column", ":1"),
         ("t,x\n", SeriesColumns(), "no rows below the header", ""),
         ("", SeriesColumns(), "the file is empty", ""),
         ("\n \n", SeriesColumns(), "the file is empty", ""),
         ("heat\n1\n2\n", SeriesColumns(), "the file needs a time column and a value column; found 1 column", ":1"),
-        ("t|x\n1|1\n2|2\n", SeriesColumns(), "the columns are separated by an unsupported character", ":1"),
         ("t x\n2024-01-01 00:00 1\n", SeriesColumns(), "the columns are separated by an unsupported character", ":1"),
     ],
 )
@@ -101,7 +106,7 @@ def test_what_to_do_is_told_with_keys_that_exist(tmp_path: Path, text: str, fix:
 
 def test_other_encodings_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "series.csv"
-    path.write_bytes("t,Wärme\n1,2\n".encode("latin-1"))
+    path.write_bytes("t,тепло\n1,2\n".encode("koi8-r"))  # only western letters are guessed
     with pytest.raises(InputError, match="not UTF-8") as error:
         read_series(path, SeriesColumns())
     assert error.value.fix == "save it as UTF-8"
@@ -124,3 +129,14 @@ def test_all_bad_cells_are_counted(tmp_path: Path) -> None:
         read_series(written(tmp_path, text), SeriesColumns())
     assert "line 5: an empty cell" in error.value.got
     assert "and 4 more" in error.value.got
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1", "utf-8-sig"])
+@pytest.mark.parametrize("sign", [";", "|", "\t"])
+def test_files_of_spreadsheets(tmp_path: Path, encoding: str, sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As tables of texts are read: the encoding and the sign between columns are found."""
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    rows = [f"2024-01-0{day}{sign}{day}.5" for day in range(1, 8)]
+    (tmp_path / "x.csv").write_bytes("\n".join([f"Tag{sign}Höhe", *rows]).encode(encoding))
+    (one,) = read_series(tmp_path / "x.csv", SeriesColumns())
+    assert (one.name, one.values.tolist()) == ("Höhe", [day + 0.5 for day in range(1, 8)])

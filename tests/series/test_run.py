@@ -177,6 +177,31 @@ def test_no_steps_are_refused(model: Model, steps: int) -> None:
         model.forecast(sine(40), steps=steps)
 
 
+@pytest.mark.parametrize("steps", [2.5, "2", 3.0, [2]])
+def test_a_number_of_steps_is_an_integer(model: Model, steps: Any) -> None:
+    with pytest.raises(InputError, match="the number of steps is not an integer") as error:
+        model.forecast(sine(40), steps=steps)
+    assert error.value.got == repr(steps)
+    (one,) = model.forecast(sine(40), steps=np.int64(2))  # type: ignore[arg-type]
+    assert len(one.moments) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        ([1.0, float("nan"), 2.0], "value 2 of 3 is nan"),
+        (np.array([1.0, 2.0, -np.inf, np.nan]), "value 3 of 4 is -inf"),
+        ([[1.0, float("nan")]], "list of shape (1, 2)"),
+        (["one"], "list"),
+        ([], "list"),
+    ],
+)
+def test_a_list_that_is_no_series(model: Model, given: Any, got: str) -> None:
+    with pytest.raises(InputError, match="the input is not a time series") as error:
+        model.forecast(given)
+    assert error.value.got == got
+
+
 def test_it_is_measured_beside_what_nobody_has_to_learn(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(place / "forecaster-small"), "--split", "test", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -284,6 +309,15 @@ def test_numbers_in_a_file(place: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert lines[0] == "series,time,0.1,0.5,0.9"
     assert len(lines) == 13
     assert "2 series, 6 steps ahead, written to" in out
+
+
+def test_a_line_for_each_series(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = asked(capsys, place, "--out", str(tmp_path / "out.jsonl"))
+    assert code == 0
+    assert "2 series, 6 steps ahead, written to" in out
+    low, high = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (low["series"], high["series"]) == ("low", "high")
+    assert len(low["times"]) == len(low["quantiles"]["0.5"]) == 6
 
 
 @pytest.mark.parametrize("kind", ["png", "svg"])

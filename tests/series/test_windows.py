@@ -1,8 +1,12 @@
 """Windows: cut in time, scaled by what is known, and blind to the future."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from regard.data.counter_rng import normal_samples, philox
 from regard.decode.settings import Decoding
@@ -14,7 +18,7 @@ from regard.modalities.series.processor import Scale, Scaling, Series, from_data
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
 from regard.modalities.series.times import numbered
 from regard.modalities.series.waves import wave
-from regard.modalities.series.windows import SeriesWindows, WindowLayout, in_parts, parts
+from regard.modalities.series.windows import SeriesWindows, WindowLayout, split_points, split_series
 from regard.model import Model
 from tests.contracts.families import net
 
@@ -30,14 +34,14 @@ def noise(count: int, number: int = 0) -> np.ndarray:
 
 
 def split(values: np.ndarray, cut: WindowLayout = CUT) -> dict[str, SeriesWindows]:
-    found = in_parts([series(values)], cut, Series(cut.window))
+    found = split_series([series(values)], cut, Series(cut.window))
     assert all(isinstance(rows, SeriesWindows) for rows in found.values())
     return found  # type: ignore[return-value]
 
 
 def test_each_part_foretells_its_own_values_alone() -> None:
     """All of train's futures are before those that are held out, and these before those of the test."""
-    found, (held_out, test) = split(np.arange(100.0)), parts(series(np.arange(100.0)), CUT)
+    found, (held_out, test) = split(np.arange(100.0)), split_points(series(np.arange(100.0)), CUT)
     assert (held_out, test) == (60, 80)
     futures = {}
     for name, rows in found.items():
@@ -142,7 +146,7 @@ def test_windows_of_different_lengths_stand_side_by_side() -> None:
 def test_baselines() -> None:
     values = np.tile([1.0, 2.0, 3.0, 4.0, 5.0], 20)
     cut = WindowLayout(window=10, horizon=7, least=10, share=0.2, stride=1, rolling=1, period=5)
-    rows = in_parts([series(values)], cut, Series(10))["test"]
+    rows = split_series([series(values)], cut, Series(10))["test"]
     batch = together([rows[0], rows[1]])
     scale = batch.spread[:, None]
     torch.testing.assert_close(last_period(batch, 5) * scale, batch.truth)
@@ -188,6 +192,17 @@ def test_a_series_that_is_too_short_is_named() -> None:
         split(np.arange(17.0))
     assert error.value.where == "file.csv: x"
     assert split(np.arange(18.0))["train"]
+
+
+@given(horizon=st.integers(1, 30), least=st.integers(1, 60), share=st.floats(0.001, 0.49), more=st.integers(0, 300))
+def test_how_many_values_are_needed_follows_from_the_share(horizon: int, least: int, share: float, more: int) -> None:
+    cut = replace(CUT, window=64, horizon=horizon, least=least, share=share)
+    with pytest.raises(InputError, match="too short for this window and horizon") as error:
+        split_points(series(np.zeros(1)), cut)
+    needed = int(error.value.fix.split()[-2])
+    split_points(series(np.zeros(needed + more)), cut)
+    with pytest.raises(InputError, match="too short"):
+        split_points(series(np.zeros(needed - 1)), cut)
 
 
 def test_waves_follow_from_the_seed_and_their_number() -> None:

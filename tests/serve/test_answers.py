@@ -145,3 +145,11 @@ def test_what_does_not_fit_is_refused_in_words(client, path, body) -> None:
     answer = client.post(f"{API}/{path}", json=body)
     assert answer.status_code == 422, answer.text
     check_clean(answer)
+
+
+@pytest.mark.filterwarnings("ignore::regard.errors.Notice")
+def test_letters_that_a_model_never_read_are_remarked(client) -> None:
+    for text, told in (("Где мои ключи?", True), (SENTENCES[0], False)):
+        given = {"kind": "text", "text": text}
+        for answer in (look(client, "tatoeba-en-de", given)["answer"], ran(client, "tatoeba-en-de", given)):
+            assert ("100% of the letters are unknown to this model" in answer.get("remark", "")) == told

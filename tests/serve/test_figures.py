@@ -87,7 +87,8 @@ def test_the_documentation_names_every_address_and_nothing_elsewhere(client) -> 
         for path in ("models", "models/{name}/attentions", "run", "upload", "stream", "look", "compare",
                      "looks/{id}/maps/{site}", "looks/{id}/rows/{site}", "looks/{id}/thumbnails",
                      "looks/{id}/cell/{site}",
-                     "looks/{id}/analyses/{name}", "looks/{id}/export.html", "figures", "figures/{id}.svg")
+                     "looks/{id}/analyses/{name}", "looks/{id}/analyses",
+                     "looks/{id}/export.html", "figures", "figures/{id}.svg")
     }  # fmt: skip
     for path, methods in schema["paths"].items():
         for about in methods.values():

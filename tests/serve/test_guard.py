@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 import regard
 from regard.serve import pages
 from regard.serve.app import application
-from regard.serve.limits import BODY, Limits
+from regard.serve.limits import LARGEST_BODY, Limits
 from regard.serve.model_list import ModelShelf
 
 from .conftest import API, HERE, INPUTS, check_clean, client_with
@@ -81,11 +81,11 @@ def test_a_body_of_another_kind_is_refused(client, kind) -> None:
 
 
 def test_too_much_is_refused(client) -> None:
-    large = client.post(f"{API}/run", content=b"x" * (BODY + 1), headers={"Content-Type": "application/json"})
+    large = client.post(f"{API}/run", content=b"x" * (LARGEST_BODY + 1), headers={"Content-Type": "application/json"})
     assert large.status_code == 413
 
     def pieces():
-        for _ in range(BODY // (1 << 16) + 2):
+        for _ in range(LARGEST_BODY // (1 << 16) + 2):
             yield b" " * (1 << 16)
 
     streamed = client.post(f"{API}/run", content=pieces(), headers={"Content-Type": "application/json"})
@@ -259,3 +259,12 @@ def test_the_policy_admits_what_media_need_and_nothing_foreign(client) -> None:
     assert parts["img-src"] == "'self' data: blob:"
     words = {word for sources in parts.values() for word in sources.split()}
     assert words == {"'self'", "'none'", "data:", "blob:"}
+
+
+@pytest.mark.parametrize("path", ["/", "/style.css", f"{API}/models", f"{API}/docs", "/nothing", f"{API}/nothing"])
+def test_head_tells_what_get_would(client, path) -> None:
+    got, told = client.get(path), client.head(path)
+    assert told.status_code == got.status_code
+    assert told.content == b""
+    for name in ("content-type", "content-length", "content-security-policy"):
+        assert told.headers[name] == got.headers[name]

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from regard.modalities.page_inputs import PAGE_INPUTS, every_input
-from regard.serve.limits import UPLOAD, Limits
+from regard.serve.limits import LARGEST_UPLOAD, Limits
 from regard.serve.refusals import RefusedError
 from regard.serve.uploads import Uploads, sent_as, type_of
 
@@ -39,13 +39,13 @@ def test_a_file_that_is_too_large_is_refused_before_it_has_come(client) -> None:
     came = []
 
     def pieces():
-        for i in range(2 * UPLOAD >> 16):
+        for i in range(2 * LARGEST_UPLOAD >> 16):
             came.append(i)
             yield b"\x89PNG\r\n\x1a\n".ljust(1 << 16, b"x")
 
-    assert send(client, b"x" * (UPLOAD + 1)).status_code == 413
+    assert send(client, b"x" * (LARGEST_UPLOAD + 1)).status_code == 413
     assert send(client, pieces()).status_code == 413
-    assert send(client, b"\x89PNG\r\n\x1a\n".ljust(UPLOAD, b"x")).status_code == 200  # nothing is decoded yet
+    assert send(client, b"\x89PNG\r\n\x1a\n".ljust(LARGEST_UPLOAD, b"x")).status_code == 200  # nothing is decoded yet
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data", "application/json", "image/svg+xml", ""])
@@ -119,7 +119,7 @@ def test_those_in_use_stay() -> None:
 
 def test_every_row_opens_with_an_input_that_it_accepts() -> None:
     for row in PAGE_INPUTS.values():
-        example = row.example("")
+        example = row.example("", ())
         made = [one.model_validate_json(json.dumps(example)) for one in row.accepts if kind(one) == example["kind"]]
         assert len(made) == 1
     assert len({kind(one) for one in every_input()}) == len(every_input())

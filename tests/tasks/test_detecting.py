@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 import torch
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.modalities.boxes.detection import (
     PAPER_WEIGHTS,
@@ -341,10 +341,21 @@ def knows(task: Detect, batch: BoxedBatch) -> bool:
     return found == pytest.approx(1)
 
 
+class Says(nn.Module):
+    """A net that always gives the same."""
+
+    def __init__(self, output: DETROutput) -> None:
+        super().__init__()
+        self.output = output
+
+    def forward(self, images: Tensor, sizes: Tensor) -> DETROutput:
+        return self.output
+
+
 def test_boxes_are_told_in_the_pixels_of_an_image_that_is_no_square() -> None:
     """Twice as wide as high: a box over all of its width and the middle half of its height."""
     logits, box = torch.tensor([[[9.0, 0.0]]]), torch.tensor([[[0.5, 0.5, 1.0, 0.5]]])
-    finding = Detector(lambda images, sizes: DETROutput(logits, box), Images(size=16, fit="within"), ["shape"])
+    finding = Detector(Says(DETROutput(logits, box)), Images(size=16, fit="within"), ["shape"])
     (spotted,) = finding.detect([Image.new("RGB", (40, 20))], 0.5)
     assert spotted.size == (40, 20)
     (thing,) = spotted.things

@@ -13,6 +13,7 @@ from regard.modalities.boxes.precision import (
     Judged,
     Precision,
     ScoredBoxes,
+    area_under,
     average_precision,
     joined_judgements,
     judge_image,
@@ -217,3 +218,19 @@ def test_counts_that_add_up_say_nearly_the_same(seed: int) -> None:
 
 def test_ten_overlaps() -> None:
     assert np.allclose(ENOUGH, np.linspace(0.5, 0.95, 10))
+
+
+@pytest.mark.parametrize("boxes", [10, 20, 30, 70, 100])
+def test_a_recall_on_the_grid_is_reached(boxes: int) -> None:
+    """Recalls of so many boxes are points of the grid. COCO's own code takes them from numpy, and one that is an ulp
+    off would ask for the next detection."""
+    wanted, right = float(boxes), torch.ones(boxes, dtype=torch.bool)
+    wrong = torch.arange(boxes) % 3 == 1  # a false one stands after each of these
+    judged = torch.stack((right, wrong), 1).flatten(), torch.stack((right, torch.zeros_like(right)), 1).flatten()
+    true = judged[1][judged[0]]
+    hits, misses = np.cumsum(true.numpy()), np.cumsum(~true.numpy())
+    precision = np.maximum.accumulate((hits / (hits + misses))[::-1])[::-1]
+    places = np.searchsorted(hits / wanted, np.linspace(0, 1, 101))
+    expected = np.where(places < len(precision), precision[np.minimum(places, len(precision) - 1)], 0.0).mean()
+    found = area_under(true[None], ~true[None], torch.tensor(wanted, dtype=torch.float64))
+    assert float(found[0]) == pytest.approx(expected, abs=1e-12)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from regard.errors import ConfigError
-from regard.nn.config import MANY, positive, shares
+from regard.nn.config import MOST_PROBLEMS, positive, shares
 from regard.train.runfile import read, required_setting, setting
 
 
@@ -85,7 +85,7 @@ def problems(text: str, *overrides: str, kind: type = Run) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         read(kind, text, "run.toml", overrides)
     head, *lines = caught.value.what.split("\n")
-    count = len(lines) if len(lines) <= MANY else MANY + int(lines[-1].split()[1])
+    count = len(lines) if len(lines) <= MOST_PROBLEMS else MOST_PROBLEMS + int(lines[-1].split()[1])
     assert head == f"run.toml: {count} problem{'s' if count > 1 else ''}"
     assert "regard init" in caught.value.fix
     return lines

@@ -88,3 +88,9 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str, code: int = 2) -> s
 
 def tree(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every file."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

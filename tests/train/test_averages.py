@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.cli.app import main
 from regard.modalities.text.tasks.translation import Translate
-from regard.train.averages import Moving, average_weights
+from regard.train.averages import MovingAverage, average_weights
 from tests.train.runs import steps, trained
 
 
@@ -44,7 +44,7 @@ def snapshot(net: nn.Module) -> dict[str, Tensor]:
 def test_a_moving_average_over_many_steps() -> None:
     """Against its formula, in float64: the weight of what was i steps ago is (1 - keep) keep^i."""
     net = Counted()
-    moving = Moving(net, 0.9)
+    moving = MovingAverage(net, 0.9)
     history = [snapshot(net)]
     for i in range(60):
         change(net, i)
@@ -62,7 +62,7 @@ def test_a_moving_average_over_many_steps() -> None:
 
 def test_to_use_the_average_is_to_exchange_it_twice() -> None:
     net = Counted()
-    moving = Moving(net, 0.5)
+    moving = MovingAverage(net, 0.5)
     change(net, 0)
     moving.update()
     change(net, 1)
@@ -80,7 +80,7 @@ def test_to_use_the_average_is_to_exchange_it_twice() -> None:
 
 def test_the_average_is_a_copy() -> None:
     net = Counted()
-    moving = Moving(net, 0.5)
+    moving = MovingAverage(net, 0.5)
     before = moving.weights["one.weight"].clone()
     change(net, 0)
     assert torch.equal(moving.weights["one.weight"], before)

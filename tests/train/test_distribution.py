@@ -149,6 +149,15 @@ def test_a_process_that_is_killed_is_missed_in_words(tmp_path: Path) -> None:
     assert newest.name == "step-000002"
 
 
+def test_what_only_one_process_can_do_is_refused_before_there_is_a_folder(tmp_path: Path) -> None:
+    done = launch(2, "fill", tmp_path, "")
+    assert done.stdout.count("exit code 2") == 2
+    assert done.stderr.count("a task with a replay buffer supports only one process") == 1
+    assert not (tmp_path / "run").exists()
+    done = launch(1, "fill", tmp_path, "")
+    assert done.stdout.count("exit code 0") == 1, done.stderr
+
+
 @pytest.mark.slow
 def test_torchrun_starts_them(tmp_path: Path, alone: Path) -> None:
     """As above, and when one is killed."""

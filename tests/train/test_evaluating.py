@@ -27,19 +27,8 @@ from regard.run.settings import read_run
 from regard.run.templates import all_templates, template_run
 from regard.run.training import not_learned
 from regard.train import stop
-from tests.train.runs import RUN, STEPS, fingerprint, lines, refused, steps, trained, tree, written
+from tests.train.runs import RUN, STEPS, contents, fingerprint, lines, refused, steps, trained, tree, written
 from tests.train.verbs import interrupt, pairs
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nobody disturbed, with curves."""
-    threads = torch.get_num_threads()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REGARD_MALLOC", "0")
-        folder = trained(tmp_path_factory.mktemp("whole"))
-    torch.set_num_threads(threads)
-    return folder
 
 
 def test_evaluate(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,7 +41,7 @@ def test_evaluate(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert told["split"] == (words[1] if words else "held_out")
         return told["metrics"]
 
-    before = tree(whole)
+    before = contents(whole)
     best = measured()
     assert measured("--split", "held_out") == best
     assert f"On held-out data: loss {best['loss']:.4g}" in (whole / "model" / "card.md").read_text()
@@ -64,7 +53,7 @@ def test_evaluate(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(whole)]) == 0
     text = capsys.readouterr().out.splitlines()
     assert text[:2] == ["weights\tthe final model", f"loss\t{best['loss']:.6g}"]
-    assert tree(whole) == before
+    assert contents(whole) == before
 
 
 def test_evaluate_takes_the_best_and_not_the_last(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +88,7 @@ def test_check_tells_and_writes_nothing(place: Path, capsys: pytest.CaptureFixtu
         r"train       200 rows in \d+ batches",
         r"held_out    200 rows in \d+ batches",
         r"bad rows    none",
-        r"model       transformer-small, 5\.\dk parameters",
+        r"model       transformer, 5\.\dk parameters, from transformer-small with other sizes \(dim, depth",
         r"batch       source \d+ x \d+, given \d+ x \d+, wanted \d+ x \d+, keys \d+ x \d+",
         r"memory      [\d.]+ [MG]B",
         r"time        \d+\.\d+ s per step, \d+:\d+ per epoch, \d+:\d+ in total",
@@ -183,10 +172,10 @@ def images(folder: Path, size: int = 8) -> None:
 def test_init_classify_trains(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(place, initial("classify", capsys), "run.toml")
     images(place / "images")
-    changes = [*SMALL, "model.image=8", "data.share=0.2"]
+    changes = [*SMALL, "data.share=0.2"]
     assert main(["train", "run.toml", *changes]) == 0
     model = regard.load(place / "runs" / "run" / "model")
-    assert model.config.classes == 2
+    assert (model.config.classes, model.config.image, model.config.channels) == (2, 8, 1)  # as the images are
     sample = (place / "runs" / "run" / "samples" / "step-000002.txt").read_text()
     assert re.match(r"label -> prediction: (dark|light) -> (dark|light)", sample)
     assert "accuracy" in lines(place / "runs" / "run")[-1]["held_out"]

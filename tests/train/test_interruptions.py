@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from regard.cli.app import main
 from regard.run import machine, training
@@ -17,19 +16,8 @@ from regard.train.checkpoint import Checkpoints
 from regard.train.distribution import ALONE
 from regard.train.engine import Engine
 from tests.forked import ended, forked
-from tests.train.runs import STEPS, fingerprint, refused, steps, trained, tree, written
+from tests.train.runs import STEPS, fingerprint, refused, steps, tree, written
 from tests.train.verbs import interrupt, slowly
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nobody disturbed, with curves."""
-    threads = torch.get_num_threads()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REGARD_MALLOC", "0")
-        folder = trained(tmp_path_factory.mktemp("whole"))
-    torch.set_num_threads(threads)
-    return folder
 
 
 def test_control_c_and_resume(place: Path, whole: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -445,7 +445,7 @@ def test_a_line_of_metrics_is_of_the_steps_since_the_last_one(tmp_path: Path) ->
         assert line["rate"] == 3e-3 * trained.schedules["net"].factor(line["step"] - 1, 8)
 
 
-def test_curves_are_drawn_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_are_drawn_on_the_way(pictures: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At a checkpoint, once a minute has gone by since the last time."""
     trained = engine(tmp_path, steps=6, save=2, log=1)
     trained.run()

@@ -20,7 +20,7 @@ from regard.modalities.sources import source_of
 from regard.modalities.text.tasks.language import Language
 from regard.run import result, training
 from regard.run.job import job_of, plan_of
-from regard.run.machine import locked
+from regard.run.machine import lock_folder
 from regard.run.settings import read_run
 from regard.train.assess import assessment
 from regard.train.distribution import ALONE, World, add_gradients
@@ -67,7 +67,7 @@ def test_a_short_variant_can_be_tried_again_but_not_while_it_runs(
         assert main(["train", str(path), "--smoke"]) == 0
     folder = place / "runs" / "foo-smoke"
     (folder / "mark").touch()
-    with locked(folder, ALONE):
+    with lock_folder(folder, ALONE):
         assert "another process is training this run" in refused(capsys, "train", str(path), "--smoke")
     assert (
         "file not found"
@@ -263,7 +263,7 @@ def test_a_killed_worker_is_told_in_words() -> None:
 def test_a_path_with_spaces_can_be_pasted(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trained(place / "a b")
     assert f"regard resume '{place / 'a b' / 'run'}'" in refused(
-        capsys, "train", str(written(place)), f"folder={place / 'a b' / 'run'}"
+        capsys, "train", str(written(place)), f"folder={place / 'a b' / 'run'}", "seed=1"
     )
 
 
@@ -344,8 +344,10 @@ def test_what_is_held_out_is_not_trained_on(place: Path) -> None:
 
 
 def test_an_unfinished_run_says_how_to_go_on(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of before: it has nothing that its model could be built from."""
     folder = trained(place)
     shutil.rmtree(folder / "model")
+    shutil.rmtree(folder / "blueprint")
     assert "not finished, or its model/ folder is missing" in refused(capsys, "translate", "-m", str(folder), "one two")
 
 

@@ -19,6 +19,7 @@ from regard.run.settings import read_run
 from regard.run.templates import run_template
 from regard.zoo import FAMILIES
 from tests.train import toymodality
+from tests.train.runs import contents, steps
 
 CIRCLE = """\
 task.kind = "circle"
@@ -65,8 +66,8 @@ def trained(tmp_path: Path, text: str, name: str, *words: str) -> Path:
     return tmp_path / name
 
 
-def killed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, at: int, *words: str) -> Path:
-    """Killed in the middle of a step, after which the last checkpoint is some steps old."""
+def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, at: int, *words: str) -> Path:
+    """In the middle of a step, after which the last checkpoint is some steps old."""
     original = training.Engine.update
 
     def dying(self: Any, step: int, *rest: Any) -> Any:
@@ -77,8 +78,13 @@ def killed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: st
     with monkeypatch.context() as patch:
         patch.setattr(training.Engine, "update", dying)
         main(["train", str(written(tmp_path, text)), f"folder={tmp_path / 'killed'}", *words])
-    assert main(["resume", str(tmp_path / "killed")]) == 0
     return tmp_path / "killed"
+
+
+def killed_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, at: int, *words: str) -> Path:
+    folder = killed(tmp_path, monkeypatch, text, at, *words)
+    assert main(["resume", str(folder)]) == 0
+    return folder
 
 
 def test_each_part_has_its_rate_and_its_schedule(tmp_path: Path) -> None:
@@ -148,9 +154,70 @@ def test_a_task_fills_its_data_and_is_resumed_to_the_bit(tmp_path: Path, monkeyp
         assert (again / "replay" / f"{name}.rows").read_bytes() == (folder / "replay" / f"{name}.rows").read_bytes()
 
 
+def evaluated(folder: Path, capsys: Any) -> str:
+    """Which weights were measured, once it is seen that nothing in the folder has changed."""
+    before = contents(folder)
+    capsys.readouterr()
+    assert main(["evaluate", str(folder), "--json"]) == 0
+    assert contents(folder) == before
+    return str(json.loads(capsys.readouterr().out)["weights"])
+
+
+@pytest.mark.parametrize("kind", ["walk", "circle"])
+def test_evaluation_only_reads_an_interrupted_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, kind: str
+) -> None:
+    text = run_template(kind)
+    words = ("train.evaluate=1", "train.save=2", "optimizer.rate=0.1")  # such that it becomes worse again
+    folder = trained(tmp_path, text, "run", *words)
+    again = killed(tmp_path, monkeypatch, text, 11, *words)
+    best = min(steps(again))
+    assert best < max(steps(again)) == 10
+    assert evaluated(again, capsys) == f"the best checkpoint so far, step {best}"
+    assert main(["resume", str(again)]) == 0
+    assert weights(again) == weights(folder)
+
+
+@pytest.mark.parametrize("kind", ["walk", "circle"])
+def test_evaluation_only_reads_a_run_that_is_prolonged(tmp_path: Path, capsys: Any, kind: str) -> None:
+    text = run_template(kind)
+    words = ("train.evaluate=1", "optimizer.rate=0.1")
+    one, two = (trained(tmp_path, text, name, *words) for name in ("one", "two"))
+    assert evaluated(two, capsys) == "the final model"
+    for folder in (one, two):
+        (folder / "run.toml").write_text((folder / "run.toml").read_text().replace("steps = 12", "steps = 16"))
+    assert evaluated(two, capsys) == f"the best checkpoint so far, step {min(steps(two))}"
+    assert min(steps(two)) < 12
+    for folder in (one, two):
+        assert main(["resume", str(folder)]) == 0
+    assert weights(one) == weights(two)
+    assert steps(one)[-1] == 16
+
+
+def test_a_run_is_evaluated_while_it_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Rows behind the last checkpoint are there, and the next batch is drawn from them."""
+    text = run_template("walk")
+    folder = trained(tmp_path, text, "run")
+    original, told = training.Engine.update, []
+
+    def watched(self: Any, step: int, *rest: Any) -> Any:
+        if step in (5, 7, 11) and self.folder.name == "watched":
+            told.append(evaluated(self.folder, capsys))
+        return original(self, step, *rest)
+
+    monkeypatch.setattr(training.Engine, "update", watched)
+    again = trained(tmp_path, text, "watched")
+    assert told == ["the best checkpoint so far, step 4"] * 3
+    assert weights(again) == weights(folder)
+
+
 def test_a_run_that_fills_its_data_can_be_checked(tmp_path: Path, capsys: Any) -> None:
     assert main(["check", str(written(tmp_path, run_template("walk"))), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["splits"].keys() == {"train", "held_out"}
+    assert main(["check", str(tmp_path / "toy.toml")]) == 0
+    told = capsys.readouterr().out
+    assert "held_out    16 rows in 1 batch\n" in told
+    assert "maker-tiny, 82 parameters" in told
 
 
 def test_lost_rows_are_told(tmp_path: Path, capsys: Any) -> None:

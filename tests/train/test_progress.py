@@ -395,8 +395,10 @@ def test_numbers(value: float, text: str) -> None:
 
 
 def test_amounts_sizes_ages() -> None:
-    assert [formatting.format_count(x) for x in (0, 9.87, 123.4, 1234, 5e6, 5e9)] == [
+    assert [formatting.format_count(x) for x in (0.0, 0, 82, 9.87, 123.4, 1234, 5e6, 5e9)] == [
         "0.0",
+        "0",
+        "82",
         "9.9",
         "123",
         "1.2k",

@@ -197,3 +197,11 @@ def test_a_number_that_is_none(
     assert not find_damage(place / "run" / "checkpoints" / "step-000005")
     assert main(["resume", "run"]) == 0
     assert steps(place / "run") == [5, 10]
+
+
+def test_what_the_optimizer_refuses_leaves_no_folder(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else the run would be there, and could neither be begun again nor resumed."""
+    path = written(place)
+    told = refused(capsys, "train", str(path), f"folder={place / 'run'}", 'train.rates={"nowhere.*" = 0.1}')
+    assert "no weight matches this name" in told
+    assert tree(place) == {"tiny.toml"}

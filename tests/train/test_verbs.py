@@ -15,24 +15,13 @@ from regard.run.settings import read_run
 from regard.train.checkpoint import find_damage
 from regard.train.runfile_text import run_file_text
 from regard.train.settings import Train
-from tests.train.runs import fingerprint, lines, refused, steps, trained, tree, written
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that nobody disturbed, with curves."""
-    threads = torch.get_num_threads()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REGARD_MALLOC", "0")
-        folder = trained(tmp_path_factory.mktemp("whole"))
-    torch.set_num_threads(threads)
-    return folder
+from tests.train.runs import fingerprint, lines, refused, steps, tree, written
 
 
 def test_train_writes_all_of_it(whole: Path) -> None:
     assert {path.name for path in whole.iterdir()} == {
         "run.toml", "metrics.jsonl", "timing.jsonl", "curves.svg", "curves.png", "samples", "checkpoints", "model",
-        "environment.json", "data.json", "tokenizer.json", ".lock",
+        "environment.json", "data.json", "tokenizer.json", "blueprint", ".lock",
     }  # fmt: skip
     metrics = lines(whole)
     assert [line["step"] for line in metrics if "loss" in line] == [3, 6, 9, 12, 15, 18, 20]

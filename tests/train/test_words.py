@@ -1,18 +1,22 @@
 """The field's words in run files and arguments: no aliases, but an error that names the key; epochs."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import regard
-from regard.errors import InputError
+from regard.errors import InputError, RunFileError
+from regard.modalities.goals import GOALS
+from regard.nn.config import MOST_PROBLEMS
 from regard.nn.mechanisms import MECHANISMS
-from regard.nn.synonyms import ATTENTION, MODEL, RUN
+from regard.nn.synonyms import ACTIVATION_SYNONYMS, ARGUMENT_SYNONYMS, ATTENTION_SYNONYMS, MODEL_SYNONYMS
 from regard.run.settings import RunSettings, read_run
 from regard.run.templates import run_template
 from regard.run.training import Journal
 from regard.train.runfile import dotted, every_key
+from regard.train.runfile_synonyms import NEEDLESS_WORDS, RUN_SYNONYMS, VALUE_SYNONYMS
 from tests.train.runs import trained, written
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +51,19 @@ ROOT = Path(__file__).resolve().parents[2]
         ("model.hidden_size=64", "dim"),
         ("model.num_layers=2", "depth"),
         ("model.num_heads=2", "heads"),
+        ("model.ff_dim=64", "hidden"),
+        ("model.mlp_ratio=4", "hidden"),
+        ("model.norm_eps=1e-6", "eps"),
+        ("optimizer.generator.lr=1", "optimizer.generator.rate"),
+        ("optimizer.generator.weight_decay=1", "optimizer.generator.decay"),
+        ("adam_epsilon=1e-8", "optimizer.eps"),
+        ("epsilon=1e-8", "optimizer.eps"),
+        ("data.batch=8", "data.budget"),
+        ("batch=8", "data.budget"),
+        ("train.batch=8", "data.budget"),
+        ("truncation=8", "data.longest"),
+        ("model_ema=true", "train.moving"),
+        ("n_jobs=2", "train.threads"),
     ],
 )
 def test_a_word_of_the_field_names_the_key(tmp_path: Path, line: str, key: str) -> None:
@@ -55,16 +72,74 @@ def test_a_word_of_the_field_names_the_key(tmp_path: Path, line: str, key: str) 
     assert f"use {key} instead" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("train.device=gpu", "cuda"),
+        ("train.device=cuda:0", "cuda"),
+        ("train.precision=fp16", "bfloat16"),
+        ("train.distribution=zero3", "fsdp"),
+        ("optimizer=adamw_torch", "adamw"),
+        ("schedule=linear_with_warmup", "linear"),
+        ("schedule.kind=noam", "inverse-sqrt"),
+        ("task=clm", "language"),
+        ("task.kind=text-classification", "classify"),
+        ("model.activation=swish", "silu"),
+        ("model.activation=gelu_new", "gelu_tanh"),
+    ],
+)
+def test_a_value_in_the_words_of_the_field_names_ours(tmp_path: Path, line: str, value: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_run(written(tmp_path), (line,))
+    assert re.search(rf"is not one of .*; use '{re.escape(value)}' instead", str(caught.value))
+
+
 FORECAST = """
 task.kind = "forecast"
 data.kind = "waves"
 model.name = "series-linear"
 """
+FILES = """
+task.kind = "forecast"
+data.kind = "series"
+data.files = ["a.csv"]
+model.name = "series-linear"
+"""
+LABELLED = """
+task.kind = "classify"
+data.kind = "labelled"
+data.train = ["a.tsv"]
+model.name = "bert-tiny"
+"""
+TEXT = """
+task.kind = "language"
+data.kind = "text"
+data.train = ["a.txt"]
+model.name = "gpt-tiny"
+schedule.kind = "cosine"
+"""
+SPACING = "the spacing of a time series is read from its times; data.period is the seasonal period"
+VALID = "valid keys are task, data, model, start, folder, seed, train, optimizer, schedule, smoke"
+OTHERS = "{} has no such setting (other kinds have {})"
 IMAGES = """
 task.kind = "classify"
 data.kind = "digits"
 model.name = "vit-tiny"
 """
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("kv_heads=2", "groups"),
+        ("num_key_value_heads=2", "groups"),
+        ("num_decoder_layers=2", "depth"),
+        ("bias=1", "biases"),
+    ],
+)
+def test_a_word_for_a_key_that_not_every_model_has(tmp_path: Path, line: str, key: str) -> None:
+    with pytest.raises(InputError, match=f"; use {key} instead"):
+        read_run(written(tmp_path, TEXT), (f"model.{line}",))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +153,29 @@ model.name = "vit-tiny"
         (FORECAST, "input_length=8", "use data.window instead"),
         (FORECAST, "data.input_size=8", "use data.window instead"),
         (FORECAST, "max_length=8", "use data.window instead"),
-        (FORECAST, "freq=24", "use data.period instead"),
+        (FORECAST, "freq=24", f"not needed: {SPACING}"),
+        (FORECAST, "data.freq=1h", f"not needed: {SPACING}"),
+        (FORECAST, "data.frequency=D", f"not needed: {SPACING}"),
+        (FORECAST, "data.steps=24", "use data.horizon instead"),
+        (FORECAST, "data.split=0.1", "use data.share instead"),
+        (FILES, "data.target=y", "use data.values instead"),
+        (FILES, "data.time_column=ds", "use data.time instead"),
+        (FILES, "data.timestamp=ds", "use data.time instead"),
+        (FILES, "data.path=a.csv", "use data.files instead"),
+        (FORECAST, "order=1", VALID),
+        (IMAGES, "aa=1", "use data.augment.ways instead"),
+        (IMAGES, "data.std=0.5", "use data.deviation instead"),
+        (IMAGES, "data.target=y", OTHERS.format("data 'digits'", "data.values or data.columns or data.label")),
+        (IMAGES, "data.crop=1", OTHERS.format("data 'digits'", "data.fit")),
+        (IMAGES, "model.lr=1", "use optimizer.rate instead"),
+        (IMAGES, "model.batch_size=8", "use data.batch instead"),
+        (TEXT, "data.split=0.1", "use data.share instead"),
+        (TEXT, "data.vocab=100", "use data.vocabulary instead"),
+        (TEXT, "data.text_column=2", "use data.key instead"),
+        (TEXT, "eta_min=0", "use schedule.floor instead (as a fraction of the peak rate)"),
+        (TEXT, "train_size=0.9", "use data.share instead (the fraction to hold out)"),
+        (IMAGES, "loss=mse", "not needed: the loss follows from the task"),
+        (IMAGES, "gpus=2", "not needed: torchrun starts one process for each device"),
         (FORECAST, "data.seasonality=24", "use data.period instead"),
         (FORECAST, "batch_size=8", "use data.batch instead"),
         (
@@ -146,7 +243,21 @@ def test_in_python_too() -> None:
 
 def test_every_key_of_the_table_exists() -> None:
     known = {dotted(path) for path in every_key(RunSettings)}
-    assert not [key for key in [*RUN, *(f"model.{key}" for key in MODEL)] if key not in known]
+    words = [*RUN_SYNONYMS, *(f"model.{key}" for key in MODEL_SYNONYMS), *VALUE_SYNONYMS]
+    assert not [key for key in words if key not in known]
+
+
+def test_every_word_of_the_table_names_its_key_in_some_run_file(tmp_path: Path) -> None:
+    silent = {(key, word) for key, words in RUN_SYNONYMS.items() for word in words}
+    for text in (*map(run_template, GOALS), LABELLED, IMAGES, FORECAST, TEXT):
+        file, known = written(tmp_path, text), {dotted(path) for path in every_key(RunSettings, tomllib.loads(text))}
+        asked = sorted({word for key, word in silent if key in known and word not in known})
+        for i in range(0, len(asked), MOST_PROBLEMS - 1):
+            with pytest.raises(RunFileError) as caught:
+                read_run(file, tuple(f"{word}=1" for word in asked[i : i + MOST_PROBLEMS - 1]))
+            told = [(one["key"], re.search(r"; use ([\w.]+) instead", one["text"])) for one in caught.value.problems]
+            silent -= {(found[1], word) for word, found in told if found}
+    assert silent == set()
 
 
 @pytest.mark.parametrize("word", ["flash", "sdpa", "full", "vanilla", "scaled_dot_product"])
@@ -161,15 +272,31 @@ def test_another_name_of_an_attention(tmp_path: Path, word: str) -> None:
 
 
 def test_no_other_name_of_an_attention_is_one() -> None:
-    assert not [word for words in ATTENTION.values() for word in words if word in MECHANISMS]
-    assert set(ATTENTION) <= set(MECHANISMS)
+    assert not [word for words in ATTENTION_SYNONYMS.values() for word in words if word in MECHANISMS]
+    assert set(ATTENTION_SYNONYMS) <= set(MECHANISMS)
 
 
 def test_the_glossary_has_both_columns() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
-    for key, words in [*RUN.items(), *MODEL.items(), *ATTENTION.items()]:
-        (row,) = re.findall(rf"^\| `{re.escape(key)}` \|(.*)\|$", text, re.M)
-        assert re.findall(r"`([^`]+)`", row) == list(words), key
+    values = {f"{key} = {value}": words for key, one in VALUE_SYNONYMS.items() for value, words in one.items()}
+    tables = {
+        "Keys of a run file": RUN_SYNONYMS,
+        "Keys of a model": MODEL_SYNONYMS,
+        "Arguments in Python": ARGUMENT_SYNONYMS,
+        "Values of keys": values | {f"activation = {name}": words for name, words in ACTIVATION_SYNONYMS.items()},
+        "Names of attention": ATTENTION_SYNONYMS,
+    }
+    sections = {heading: text.split(f"## {heading}")[1].split("\n## ")[0] for heading in tables}
+    for heading, table in tables.items():
+        rows = re.findall(r"^\| `([^`]+)` \|(.*)\|$", sections[heading], re.M)
+        assert {key: re.findall(r"`([^`]+)`", row) for key, row in rows} == {k: list(x) for k, x in table.items()}
+
+
+def test_the_glossary_has_what_is_not_needed() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    for reason, words in NEEDLESS_WORDS.items():
+        (row,) = re.findall(rf"^\|(.*)\| {re.escape(reason)} \|$", text, re.M)
+        assert re.findall(r"`([^`]+)`", row) == words.split(), reason
 
 
 def test_epochs_are_steps_of_this_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from regard.data.order import Order
 from regard.data.replay import Replay
 from regard.modalities.inputs import ModelView
 from regard.modalities.run_parts import DataKind, Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
-from regard.models.family import Family, nothing
+from regard.models.family import Family, no_verbs
 from regard.tasks.task import Loss, Task, Term
 from regard.train.optimizers import Adam
 from regard.train.runfile import setting
@@ -52,7 +52,7 @@ FAMILY = Family(
     link="",
     takes=("points",),
     tasks=("circle", "walk"),
-    verbs=nothing,
+    verbs=no_verbs,
     example=Config,
 )
 

@@ -23,18 +23,23 @@ from regard.cli.app import leave
 from regard.cli.app import main as command_line
 from regard.data.loader import Maker
 from regard.errors import InputError
+from regard.modalities.goals import GOALS
+from regard.modalities.sources import SOURCES
 from regard.modalities.text.pairs import Pairs
 from regard.modalities.text.tasks.language import Language
 from regard.modalities.text.tasks.translation import Feeding, Translate
 from regard.models import rnn, switch, switchlm, transformer, vit
 from regard.nn.block import replay_blocks
-from regard.nn.switch import expert_weights, gather_experts, spread_experts, switches
+from regard.nn.switch import expert_weights, gather_experts, spread_experts, switch_layers
 from regard.nn.tap import capture
+from regard.run.templates import run_template
 from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.task import Task
 from regard.train.checkpoint import Checkpoint, Checkpoints
 from regard.train.distribution import World, add_gradients, join_world, shard
 from regard.train.engine import Engine
+from regard.zoo import FAMILIES
+from tests.train import toymodality
 from tests.train.toys import Counting, engine, tiny_gpt
 
 
@@ -175,7 +180,7 @@ def experts(folder: Path, world: World, kind: str) -> None:
     keys = {"source_keys": torch.arange(12) < lengths[:, None], "keys": torch.arange(12) < (lengths - 2)[:, None]}
     toward, alpha = torch.randn(4, 12, 11).double(), 3.0
     parallel = copy.deepcopy(net)
-    for layer in switches(net):
+    for layer in switch_layers(net):
         layer.groups = world.size if kind == "dropping" else 1  # as each process counts its own
     with capture(net, "*.routes") as seen:
         one = net(source, target, **keys)
@@ -233,11 +238,22 @@ def spoil(folder: Path, kind: str) -> None:
     print(f"exit code {code}", flush=True)
 
 
+def fill(folder: Path) -> None:
+    """A run from the command line whose task fills its own data."""
+    FAMILIES.rows["maker"], SOURCES.rows["ring"] = toymodality.FAMILY, toymodality.SOURCE
+    GOALS.rows["walk"] = toymodality.WALK
+    (folder / "walk.toml").write_text(run_template("walk"))
+    code = command_line(["train", str(folder / "walk.toml"), f"folder={folder / 'run'}"])
+    print(f"exit code {code}", flush=True)
+
+
 def main() -> None:
     what, folder, kind = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
     if what == "spoil":
         return spoil(folder, kind)
+    if what == "fill":
+        return fill(folder)
     known = {"curve": curve, "resume": resume, "gradient": gradient, "nets": nets, "experts": experts, "routed": routed}
     with join_world() as world:
         known[what](folder, world, kind)

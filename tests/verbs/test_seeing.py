@@ -286,6 +286,7 @@ def test_the_verb(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[s
     assert (one["image"], one["label"], len(one["ranked"])) == (file, wanted.label, 2)
     assert one["ranked"][0]["probability"] == pytest.approx(wanted.probability, rel=1e-4)
     (tmp_path / "bad.png").write_bytes(b"no image")
+    (tmp_path / "empty").mkdir()
     bad = str(tmp_path / "bad.png")
     assert main(["classify", name, file, file, bad, file]) == 2  # what stands before it is told
     out, err = capsys.readouterr()
@@ -298,7 +299,7 @@ def test_the_verb(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[s
         ([file, "--beside", "a"], "--beside requires a text model"),
         ([file, "--top", "0"], "--top must be at least 1"),
         ([str(tmp_path / "none.png")], "none.png"),
-        ([str(tmp_path)], str(tmp_path)),
+        ([str(tmp_path / "empty")], "the folder has no images"),
     ):
         assert main(["classify", name, *arguments]) == 2
         assert words in capsys.readouterr().err
@@ -345,7 +346,8 @@ def test_what_transformers_says(name: str) -> None:
     told = image_preparation.from_transformers(said | NUMBERS, 3)
     assert told is not None
     ours = Images.from_data(told, "")
-    assert ours == replace(IMAGES, fit=fit, size=size, shorter=shorter)  # type: ignore[arg-type]
+    margin = "round" if fit == "within" else "floor"  # of which nothing is cut off
+    assert ours == replace(IMAGES, fit=fit, size=size, shorter=shorter, margin=margin)  # type: ignore[arg-type]
     back = image_preparation.to_transformers(ours.to_data())
     assert back is not None
     again = image_preparation.from_transformers(back, 3)
@@ -392,18 +394,18 @@ def test_what_cannot_be_said_in_our_words_is_not_said(
     assert image_preparation.from_transformers(said, 3) is not None
     assert image_preparation.from_transformers(said | change, 3) is None
     export(model(), tmp_path / "out")
-    (tmp_path / "out" / image_preparation.FILE).write_text(json.dumps(said | change))
+    (tmp_path / "out" / image_preparation.PREPROCESSOR_FILE).write_text(json.dumps(said | change))
     loaded = regard.load(tmp_path / "out")  # its weights are whole
     assert loaded.processor is None
     with pytest.raises(InputError, match="this model has no image processor") as caught:
         loaded.classify(picture)
-    assert caught.value.where == str(tmp_path / "out" / image_preparation.FILE)
+    assert caught.value.where == str(tmp_path / "out" / image_preparation.PREPROCESSOR_FILE)
     assert reason in caught.value.got
 
 
 def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
     export(model(), tmp_path / "out")
-    path = tmp_path / "out" / image_preparation.FILE
+    path = tmp_path / "out" / image_preparation.PREPROCESSOR_FILE
     path.unlink()
     with pytest.raises(InputError, match="this model has no image processor") as caught:
         regard.load(tmp_path / "out").classify(picture)
@@ -420,9 +422,9 @@ def test_the_line_that_would_do_does(tmp_path: Path, picture: Path) -> None:
 @pytest.mark.parametrize("to", ["hf", "timm"])
 @pytest.mark.parametrize("fit", ["crop", "stretch"])
 def test_it_goes_out_and_comes_back(to: str, fit: Any, tmp_path: Path, picture: Path) -> None:
-    made = model("vit", replace(IMAGES, fit=fit))
+    made = model("vit", replace(IMAGES, fit=fit, margin="floor" if to == "hf" else "round"))
     export(made, tmp_path / "out", to)
-    assert (tmp_path / "out" / image_preparation.FILE).exists() == (to == "hf")
+    assert (tmp_path / "out" / image_preparation.PREPROCESSOR_FILE).exists() == (to == "hf")
     back = regard.load(tmp_path / "out")
     assert back.processor == made.processor
     assert back.labels == LABELS
@@ -447,7 +449,7 @@ def test_a_net_of_one_size_decides(to: str, tmp_path: Path, picture: Path) -> No
     """Its first weights were trained with other images, and nobody changed what prepares them."""
     made = model("vit", Images(size=16))
     export(made, tmp_path / "out", to)
-    file = "config.json" if to == "timm" else image_preparation.FILE
+    file = "config.json" if to == "timm" else image_preparation.PREPROCESSOR_FILE
     data = json.loads((tmp_path / "out" / file).read_text())
     if to == "timm":
         data["pretrained_cfg"] |= {"input_size": [3, 224, 224], "crop_pct": 0.875, "crop_mode": "center"}
@@ -463,9 +465,9 @@ def test_a_net_of_one_size_decides(to: str, tmp_path: Path, picture: Path) -> No
 def test_sizes_that_cannot_both_be_meant(tmp_path: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = model("vit", replace(IMAGES, fit="stretch"))
     export(made, tmp_path / "out")
-    data = json.loads((tmp_path / "out" / image_preparation.FILE).read_text())
+    data = json.loads((tmp_path / "out" / image_preparation.PREPROCESSOR_FILE).read_text())
     data |= {"crop_size": {"height": 14, "width": 14}}
-    (tmp_path / "out" / image_preparation.FILE).write_text(json.dumps(data))
+    (tmp_path / "out" / image_preparation.PREPROCESSOR_FILE).write_text(json.dumps(data))
     assert main(["classify", str(tmp_path / "out"), str(picture)]) == 2
     said = capsys.readouterr().err
     assert "14 (" in said
@@ -480,7 +482,7 @@ def test_grey_and_any_size_are_not_for_everyone() -> None:
     assert image_preparation.to_transformers(Images(size=None).to_data()) is None
     assert image_preparation.to_timm(Images(size=None).to_data()) is None
     grey = Images(size=28, channels=1, mean=(0.1,), std=(0.3,)).to_data()
-    assert image_preparation.from_timm({"pretrained_cfg": image_preparation.to_timm(grey)}) == grey
+    assert image_preparation.from_timm({"architecture": "", "pretrained_cfg": image_preparation.to_timm(grey)}) == grey
     for change in ({"crop_mode": "border"}, {"interpolation": "random"}, {"crop_pct": 0}, {"mean": None}):
         told = (image_preparation.to_timm(grey) or {}) | change
         assert image_preparation.from_timm({"pretrained_cfg": told}) is None

@@ -252,7 +252,11 @@ def test_what_is_drawn_is_what_was_written(
         assert main(["translate", wrong, "-m", str(folder), "--look", str(tmp_path / "map.svg")]) == 0
     assert wrong in (tmp_path / "map.svg").read_text("utf-8")
     assert main(["translate", wrong, "-m", str(folder), "--look", str(tmp_path / "map.png")]) == 0
-    assert not capsys.readouterr().err
+    told = capsys.readouterr().err.splitlines()
+    assert [("unknown to this model" in line, "cannot be drawn (你好)" in line) for line in told[-2:]] == [
+        (1, 0),
+        (0, 1),
+    ]
     assert not [x for x in recwarn if "lyph" in str(x.message)]
 
 

@@ -304,7 +304,7 @@ def test_a_shipped_translator_is_measured_on_any_pairs(tmp_path: Path, capsys: p
         assert main(["evaluate", *words]) == 2
         assert "remove it" in capsys.readouterr().err
     assert main(["evaluate", "recall", "--data", str(table)]) == 2
-    assert "only a translation model" in capsys.readouterr().err
+    assert "a model that supports: translate" in capsys.readouterr().err
 
 
 def test_rows_of_an_encoder_are_what_was_read_also_if_both_sides_are_as_long() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 
 from regard import style
+from regard_lectures.toys import means
 
 APART = 0.068  # of the height of a chart, so that two lines of type do not touch
 
@@ -33,6 +34,21 @@ def named(
     up = max(low + gap / 2 - min(ends.values()), 0.0)  # none stands on the axis
     for name, place in ends.items():
         style.end_label(axes, end, place + up, name, tints[name], size=10.5)
+
+
+def named_means(
+    axes: Axes,
+    x: Sequence[float],
+    starts: Mapping[str, Sequence[Sequence[float]]],
+    tints: Mapping[str, str],
+    *,
+    wide: float = 0.4,
+) -> None:
+    """For each name the curves of its starts, thin, and their mean, which has the name at its end."""
+    for name, curves in starts.items():
+        for y in curves:
+            axes.plot(x, y, color=tints[name], lw=1, alpha=0.5)
+    named(axes, {name: (x, means(curves)) for name, curves in starts.items()}, tints, wide=wide)
 
 
 def spread(places: Mapping[str, float], gap: float) -> dict[str, float]:

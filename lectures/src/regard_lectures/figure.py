@@ -7,7 +7,8 @@ trip through JSON.
 
 EXPECTED is what the lecture or the paper says will be seen: it is fixed before the run and never moved. FOUND is what
 the recorded run found, with its numbers. The checks ask whether what is EXPECTED was seen, and the verdict follows from
-them alone. A figure that only repeats numbers of others has no checks, and no verdict: it is quoted.
+them alone. A figure that only repeats numbers of others has no checks, and no verdict: it is quoted; so is one of which
+nothing was expected before its run.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -41,12 +42,13 @@ def aside(check: Check) -> Check:
 
 
 def verdict(checks: Sequence[Check]) -> Verdict | None:
-    """The verdict of these checks: contradicted if no check of the expectation itself passes, None without checks."""
-    if not checks:
+    """The verdict of these checks: contradicted if no check of the expectation itself passes, None if there is no such
+    check."""
+    main = [check.ok for check in checks if not check.side]
+    if not main:
         return None
     if all(check.ok for check in checks):
         return "confirmed"
-    main = [check.ok for check in checks if not check.side] or [check.ok for check in checks]
     return "partly" if any(main) else "contradicted"
 
 
@@ -108,6 +110,14 @@ def starts_above(name: str, got: Sequence[float], bound: float) -> Check:
 
 def starts_below(name: str, got: Sequence[float], bound: float) -> Check:
     return told_each(got, in_starts(name, [one < bound for one in got], f"< {bound:g}"))
+
+
+def starts_at_least(name: str, got: Sequence[float], bound: float) -> Check:
+    return told_each(got, in_starts(name, [one >= bound for one in got], f">= {bound:g}"))
+
+
+def starts_at_most(name: str, got: Sequence[float], bound: float) -> Check:
+    return told_each(got, in_starts(name, [one <= bound for one in got], f"<= {bound:g}"))
 
 
 def starts_within(name: str, got: Sequence[float], low: float, high: float) -> Check:

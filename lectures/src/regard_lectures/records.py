@@ -42,7 +42,8 @@ def judged(name: str, code: "FigureModule", numbers: "Numbers", made: Record) ->
 
     checks = code.checks(numbers)
     found = verdict(checks)
-    record: Record = {"id": name, "title": code.TITLE, "verdict": found, "agreement": agreement(checks)}
+    record: Record = {"id": name, "title": code.TITLE, "verdict": found}
+    record |= {"agreement": agreement(checks) if found else ""}
     record |= {"holds": None if found is None else found == "confirmed"}
     record |= {"failed": [one.name for one in checks if not one.ok], "decks": list(code.DECKS), "claim": code.CLAIM}
     record |= {"expected": getattr(code, "EXPECTED", code.CLAIM), "found": getattr(code, "FOUND", "")}
@@ -61,7 +62,7 @@ def words(record: Record) -> str:
     """The verdict as text, with the number of passed checks if only some pass, and the number of starts that agree."""
     checks = record["checks"]
     held = sum(check["ok"] for check in checks)
-    text = record["verdict"] or "quoted"
+    text = record["verdict"] or ("nothing was expected before the run" if checks else "quoted")
     if text == "partly":
         text += f": {held} of {len(checks)} checks"
     return f"{text} ({record['agreement']} starts)" if record["agreement"] else text

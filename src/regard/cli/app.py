@@ -11,15 +11,16 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.main import get_command
 
 import regard
-from regard.errors import ElsewhereError, InputError
+from regard.errors import ElsewhereError, InputError, Notice
 from regard.modalities.verb_table import VERBS
 from regard.plugins import load_file, load_installed
 
@@ -43,7 +44,7 @@ AFTER = {
     "convert": "Convert a published checkpoint to a regard model folder.",
     "export": "Export a model to another library's format.",
     "figure": "Draw a figure from the lectures, or check the claim of a paper that it reproduces.",
-    "contract": "Test what a plug-in file registers against the library's contracts, and report failures.",
+    "contract": "Test what a plug-in file or package registers against the library's contracts, and report failures.",
 }
 
 
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(InputError("standard output is not available"), machine=False, code=2)
     show_what_can_be(machine)
     try:
-        with one_voice():
+        with one_voice(), notices():
             code = call(words)
         sys.stdout.flush()  # a reader who has left is noticed here, not at exit
         return code
@@ -161,6 +162,25 @@ def one_voice() -> Iterator[None]:
         if hasattr(error, "__notes__"):
             raise
         raise ElsewhereError("the first process reports the error") from error
+
+
+@contextmanager
+def notices() -> Iterator[None]:
+    """What Python tells as warnings of ours is told here in the form of errors, once."""
+    told = set[str]()
+
+    def show(message: Warning | str, category: type[Warning], file: str, line: int, *more: Any) -> None:
+        if not issubclass(category, Notice):
+            plain(message, category, file, line, *more)
+        elif str(message) not in told:
+            told.add(str(message))
+            print(f"regard: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        plain: Callable[..., None] = warnings.showwarning
+        warnings.simplefilter("always", Notice)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def call(words: list[str]) -> int:

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.keyboard import BACK, DOWN, ENTER, LEAVE, PICKS, TAKE, UP, pressed, quiet, screen, shown
+from regard.cli.keyboard import (
+    BACK,
+    DOWN,
+    ENTER,
+    LEAVE,
+    PICKS,
+    TAKE,
+    UP,
+    escape_controls,
+    raw_terminal,
+    read_keys,
+    screen,
+)
 from regard.cli.options import Json
 from regard.cli.piping import chunks, given
 
@@ -76,7 +88,7 @@ def run(
     for lot in chunks():
         for one in lot:
             found = completing.complete(one, top, words)
-            told = [shown(one + completion.text) for completion in found]
+            told = [escape_controls(one + completion.text) for completion in found]
             print(json.dumps(data(one, found)) if as_json else "\t".join(told))
         sys.stdout.flush()
 
@@ -102,7 +114,7 @@ def data(typed: str, found: "list[Completion]") -> dict[str, Any]:
 
 
 def table(typed: str, found: "list[Completion]") -> list[str]:
-    return [f"{100 * x.probability:5.1f} %  {shown(typed + x.text)}" for x in found]
+    return [f"{100 * x.probability:5.1f} %  {escape_controls(typed + x.text)}" for x in found]
 
 
 class Session:
@@ -151,17 +163,17 @@ def talk(session: Session) -> None:
         sys.stdout.write(screen(session.text, session.below(), shutil.get_terminal_size().columns))
         sys.stdout.flush()
 
-    with quiet():
+    with raw_terminal():
         try:
             draw()
-            for keys in pressed():
+            for keys in read_keys():
                 for key in keys:
                     if key == LEAVE:
                         return
                     if key == ENTER:
-                        sys.stdout.write(f"\r\x1b[J> {shown(session.text)}\n")
+                        sys.stdout.write(f"\r\x1b[J> {escape_controls(session.text)}\n")
                     session.press(key)
                 draw()
         finally:
-            sys.stdout.write(f"\r\x1b[J> {shown(session.text)}\n")
+            sys.stdout.write(f"\r\x1b[J> {escape_controls(session.text)}\n")
             sys.stdout.flush()

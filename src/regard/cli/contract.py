@@ -10,21 +10,32 @@ from regard.cli.options import Json
 
 
 def run(
-    file: Annotated[Path, typer.Argument(help="Python plug-in file that calls regard.register.")],
+    plugin: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|PACKAGE",
+            help="Python plug-in file (.py) that calls regard.register, or an installed package whose entry points in "
+            "the group regard.plugins do.",
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
-    """Test what a plug-in file registers against the library's contracts, and report failures.
+    """Test what a plug-in file or package registers against the library's contracts, and report failures.
 
     These are the contracts of the library's own components: output = weights @ values, masks, gradients, cache,
     padding, attention maps, saving and loading, training, serving and inspection. Exit code 1 if one fails.
 
-    Example: regard contract my.py
+    A name that ends in .py, or has a folder in it, is a file; any other is an installed package's.
+
+    Example: regard contract my.py; regard contract my-package
     """
     from regard.contracts.all import run_contracts
-    from regard.plugins import load_file
+    from regard.plugins import load_file, load_package
 
+    path = Path(plugin)
+    is_file = path.suffix == ".py" or path.name != plugin
     verdicts = []
-    for verdict in run_contracts(load_file(file)):
+    for verdict in run_contracts(plugin, [load_file(path)] if is_file else load_package(plugin)):
         verdicts.append(verdict)
         if not as_json:
             print(verdict.line(), flush=True)

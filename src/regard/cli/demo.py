@@ -33,7 +33,8 @@ def run(
     from regard.cli.recall_demo import draw, recall
     from regard.errors import InputError
     from regard.folders import load
-    from regard.look.terminal import heat_map_lines
+    from regard.look.terminal import heat_map_lines, map_width
+    from regard.modalities.text.translation_views import map_lines, translation_data
 
     model = load("recall")
     if not story.split():
@@ -53,20 +54,20 @@ def run(
         layer, head = found.back
         shown = {"name": layer, "head": head, "words": list(found.words), "weights": weights.tolist()}
         told = {"story": story, "answer": found.answer, "probability": found.probability, "map": shown}
-        print(json.dumps(told | {"translation": translate.data(german), "verse": verse}))
+        print(json.dumps(told | {"translation": translation_data(german), "verse": verse}))
         return
     source = int(weights[-1].argmax())
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print(f'\n  "{story}" continues with "{found.answer}" (probability {found.probability:.1%}).\n')
     print(f"  Attention map of {found.back[0]}, head {found.back[1]}: each row attends to the words above.\n")
-    width = translate.columns_of_terminal()
+    width = map_width()
     for line in heat_map_lines(weights.tolist(), found.words, found.words, colour=colour, width=width):
         print("  " + line)
     share = float(weights[-1, source])
     print(f'\n  The last row gives the answer: "{found.words[-1]}" attends to "{found.words[source]}" ({share:.0%}).\n')
     print(f'  "{sentence}" in German: "{german.text}"\n')
     print("  Cross-attention map, averaged over heads and layers: each row attends to the words above.\n")
-    for line in translate.drawn(german):
+    for line in map_lines(german):
         print("  " + line)
     print("\n  A character-level model trained on Shakespeare writes:\n")
     for line in verse.splitlines():

@@ -1,30 +1,35 @@
 """`regard detect`."""
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.options import Json, plain
+from regard.cli.inputs import is_table_name, rows_given
+from regard.cli.options import Column, Json
+from regard.cli.predictions import answer_rows, check_out, is_table
+from regard.cli.printing import as_line, draw_answers
 
 if TYPE_CHECKING:
-    from regard.modalities.boxes.detector import Detections
+    from regard.data.input_rows import InputRow
 
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
-LONGEST = {".jpg": 65500, ".jpeg": 65500, ".webp": 16383}  # pixels a side that these files can hold
 
 
 def run(
     model: Annotated[str, typer.Argument(help="Path to a run or model folder.")],
-    images: Annotated[list[str], typer.Argument(help="Image files.")],
+    images: Annotated[
+        list[str], typer.Argument(help="Images and folders of images; or a table (.csv, .tsv, .jsonl, .txt) of images.")
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Draw the boxes to this image file (a folder for several images); small images are enlarged."
+            help="Draw the boxes to this image file (a folder for several images; small ones are enlarged), or write "
+            "them beside their images to a .csv or .jsonl file."
         ),
     ] = None,
+    column: Column = None,
     threshold: Annotated[float, typer.Option(help="Confidence threshold, from 0 to 1.")] = 0.5,
     as_json: Json = False,
 ) -> None:
@@ -32,18 +37,39 @@ def run(
 
     Example: regard detect ./runs/bccd cells.jpg --out annotated.png --threshold 0.7
     """
-    places = writable(out, images)
+    several = any(Path(name).is_dir() or is_table_name(name) for name in images)
+    places = {} if several or is_table(out) else writable(out, images)  # before any work is done
+    if is_table(out):
+        check_out(out, *images)
     from regard.building import prepare
     from regard.cli.single_thread import use_one_thread
-    from regard.run.named import named_model
+    from regard.folders import load
+    from regard.modalities.verbs import answer_view, require_verb
 
-    loaded = prepare(named_model(model))
+    loaded = prepare(load(model))
+    require_verb(loaded, "detect")
+    rows = rows_given(loaded, "detect", model, images, column, out if is_table(out) else None)
+    if rows is not None and (is_table(out) or out is None):
+
+        def ask(some: "Sequence[InputRow]") -> "Sequence[Any]":
+            return loaded.detect([row.inputs[0] for row in some], threshold=threshold)
+
+        answer_rows(answer_view(loaded, "detect"), rows, ask, out, as_json)
+        return
+    if rows is not None:
+        images = [row.inputs[0] for row in rows if row.inputs]
+        places = writable(out, images)
     use_one_thread()
     for image in images:  # one by one, so that the first is told before the last is read
         (one,) = loaded.detect([image], threshold=threshold)
-        if (place := places.get(image)) is not None:
-            draw(one, place)
-        show(one, place, as_json)
+        view, place = answer_view(loaded, "detect"), places.get(image)
+        if place is not None:
+            draw_answers(view, [one], place)
+        if as_json:
+            print(as_line(view.data(one) | ({} if place is None else drawn(one, place))), flush=True)
+            continue
+        first, *lines = view.lines([one])
+        print("\n".join([first + ("" if place is None else f", drawn to {place}"), *lines]), flush=True)
 
 
 def writable(out: Path | None, images: list[str]) -> dict[str, Path]:
@@ -81,47 +107,8 @@ def spare(images: Iterable[str], places: Iterable[Path]) -> None:
             raise InputError("an input image would be overwritten", where=str(place), fix=fix)
 
 
-def draw(one: "Detections", place: Path) -> None:
-    """Whole or not at all."""
-    from regard.errors import InputError
-    from regard.modalities.boxes.detector import open_image
-    from regard.modalities.boxes.drawing import draw_boxes
-
-    part = place.with_name(f".{place.stem}.part{place.suffix}")
-    large = draw_boxes(open_image(one.image), one.things)
-    if max(large.size) > (most := LONGEST.get(place.suffix.lower(), max(large.size))):
-        raise InputError(
-            f"a {place.suffix} file cannot hold an image of this size",
-            where=str(place),
-            got=f"{large.width} x {large.height} pixels",
-            expected=f"at most {most} pixels per side",
-            fix="write a .png file",
-        )
-    large.save(part)
-    part.replace(place)
-
-
-def show(one: "Detections", place: Path | None, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(data(one) | ({} if place is None else drawn(one, place)), ensure_ascii=False), flush=True)
-        return
-    many = f"{len(one.things)} detected" if one.things else "nothing detected"
-    print(f"{plain(one.image)}  {one.size[0]} x {one.size[1]}  {many}{'' if place is None else f', drawn to {place}'}")
-    wide = max((len(plain(thing.label)) for thing in one.things), default=0)
-    for thing in one.things:
-        left, top, right, bottom = (f"{x:.0f}" for x in thing.box)
-        print(f"  {plain(thing.label):<{wide}}  {thing.score:6.1%}  {left}, {top} to {right}, {bottom}", flush=True)
-
-
-def drawn(one: "Detections", place: Path) -> dict[str, Any]:
+def drawn(one: Any, place: Path) -> dict[str, Any]:
     """Boxes are told in pixels of the image as it was; the scale is how much larger it was drawn."""
     from regard.modalities.boxes.drawing import drawing_zoom
 
     return {"out": str(place), "scale": round(drawing_zoom(one.size), 4)}
-
-
-def data(one: "Detections") -> dict[str, Any]:
-    boxes = [
-        {"label": thing.label, "score": thing.score, "box": [round(x, 2) for x in thing.box]} for thing in one.things
-    ]
-    return {"image": one.image, "width": one.size[0], "height": one.size[1], "boxes": boxes}

@@ -42,9 +42,8 @@ def run(
     from regard.decode.beam import Beam
     from regard.decode.settings import Decoding
     from regard.errors import InputError
-    from regard.modalities.text.measuring import measure_files
-    from regard.run.evaluation import EvaluationResult, evaluate_run
-    from regard.run.named import named_model
+    from regard.folders import load
+    from regard.run.evaluation import evaluate_files, evaluate_run
     from regard.train.progress import SilentReporter
     from regard.zoo import shipped_names
 
@@ -60,8 +59,7 @@ def run(
         what = "--split cannot be combined with --data" if data else "--columns requires --data"
         raise InputError(what, got=" ".join(unused), fix="remove it")
     if data:
-        scores = measure_files(named_model(model), data, parsed(columns), decoding)
-        found = EvaluationResult("the model", {}, dict(scores.data), scores.lines)
+        found = evaluate_files(load(model), data, parsed(columns), decoding)
     elif model in shipped_names():
         raise InputError("a shipped model has no data to evaluate on", got=model, fix="give some with --data pairs.tsv")
     else:

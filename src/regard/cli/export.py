@@ -1,5 +1,6 @@
 """`regard export`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,16 +13,31 @@ from regard.cli.outcome import report_folder
 def run(
     model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
     out: Annotated[Path, typer.Argument(help="Folder to write.")],
-    to: Annotated[str, typer.Option("--to", help="Output format: hf (Hugging Face) or timm.")] = "hf",
+    to: Annotated[
+        str | None,
+        typer.Option("--to", help="Output format: hf (Hugging Face) or timm; the first that fits unless given."),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option(help="Open the exported folder with that library, if it is installed, and compare.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """Export a model to another library's format.
 
+    Where that library is installed, the folder is opened with it, and must give the same token ids, numbers and text.
     Values that are not finite (NaN, infinity) are exported unchanged, with a warning that names their tensors.
 
-    Example: regard export runs/mine exported --to hf
+    Example: regard export runs/mine exported
     """
-    from regard.folders import export
-    from regard.run.named import named_model
+    from regard.export_check import check_export, library_of
+    from regard.folders import export, load
 
-    report_folder({"model": model, "out": str(out), "to": to}, export(named_model(model), out, to), as_json)
+    loaded = load(model)
+    odd = export(loaded, out, to)
+    library = library_of(out)
+    found = check_export(loaded, out) if check and not odd else None
+    facts = {"model": model, "out": str(out), "to": "timm" if library == "timm" else "hf"}
+    report_folder(facts, odd, as_json, {"check": None if found is None else asdict(found)})
+    if found is not None and not as_json:
+        same = f"opened with {library} {found.version}: the same {', '.join(found.compared)}"
+        print(same if found.compared else f"not opened with {library}: {found.skipped}")

@@ -1,6 +1,5 @@
 """`regard forecast`."""
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from regard.cli.options import Json, plain
+from regard.cli.inputs import GivenInputs
+from regard.cli.options import Json
+from regard.cli.predictions import destination
+from regard.cli.printing import as_line, draw_answers, print_answers
 
 if TYPE_CHECKING:
     from regard.modalities.series.forecaster import SeriesForecast
+    from regard.modalities.verb import AnswerView
 
-KINDS = (".png", ".svg", ".csv")
+KINDS = (".png", ".svg", ".csv", ".jsonl")
 
 
 def run(
@@ -28,7 +31,7 @@ def run(
         list[str] | None, typer.Option(help="Forecast only the series of this name; may be repeated.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a plot (.png, .svg) or the numbers (.csv) to this file.")
+        Path | None, typer.Option(help="Write a plot (.png, .svg) or the numbers (.csv, .jsonl) to this file.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -39,25 +42,39 @@ def run(
     writable(out, file)
     from regard.building import prepare
     from regard.cli.single_thread import use_one_thread
-    from regard.modalities.series.times import counted
-    from regard.run.named import named_model
+    from regard.folders import load
+    from regard.look.terminal import terminal_text
+    from regard.modalities.series.times import quantity
+    from regard.modalities.verbs import answer_view
 
-    loaded = prepare(named_model(model))
+    loaded = prepare(load(model))
     use_one_thread()
     found = chosen(loaded.forecast(file, steps=steps), series or [])
     for note in dict.fromkeys(note for one in found for note in one.notes):
-        print(f"regard: {plain(note)}", file=sys.stderr)
-    if out is not None:
-        write(found, out)
-    if as_json:
-        told = {"file": str(file), "out": None if out is None else str(out), "series": [one.data() for one in found]}
-        print(json.dumps(told, ensure_ascii=False))
+        print(f"regard: {terminal_text(note)}", file=sys.stderr)
+    view = answer_view(loaded, "forecast")
+    if out is not None and out.suffix.lower() == ".jsonl":
+        write_lines(view, found, out)
     elif out is not None:
-        done = "written to" if out.suffix.lower() == ".csv" else "drawn to"
-        ahead = counted(len(found[0].moments), "step")
-        print(f"{len(found)} series, {ahead} ahead, {done} {plain(str(out))}")
+        draw_answers(view, found, out)
+    if as_json:
+        series_data = [view.data(one) for one in found]
+        print(as_line({"file": str(file), "out": None if out is None else str(out), "series": series_data}))
+    elif out is not None:
+        done = "written to" if out.suffix.lower() in (".csv", ".jsonl") else "drawn to"
+        ahead = quantity(len(found[0].moments), "step")
+        print(f"{len(found)} series, {ahead} ahead, {done} {terminal_text(str(out))}")
     else:
-        print("\n\n".join("\n".join(table(one)) for one in found))
+        print_answers(view, found, as_json)
+
+
+def write_lines(view: "AnswerView", found: "Sequence[SeriesForecast]", out: Path) -> None:
+    """A line for each series."""
+    from regard.data.input_rows import InputRow
+
+    with destination(out, GivenInputs([], []), view, False, None) as tell:
+        for number, one in enumerate(found, 1):
+            tell(InputRow(number, {}, (), ""), one)
 
 
 def writable(out: Path | None, file: Path) -> None:
@@ -81,44 +98,3 @@ def chosen(found: "list[SeriesForecast]", names: Sequence[str]) -> "list[SeriesF
     if odd := [name for name in names if name not in known]:
         raise InputError("unknown series", got=odd[0], expected=", ".join(known[:20]))
     return [one for one in found if not names or one.name in names]
-
-
-def write(found: "Sequence[SeriesForecast]", out: Path) -> None:
-    """Whole or not at all."""
-    part = out.with_name(f".{out.stem}.part{out.suffix}")
-    if out.suffix.lower() == ".csv":
-        part.write_text(written(found), "utf-8")
-    else:
-        from regard import style
-        from regard.modalities.series.drawing import draw_forecasts
-
-        with style.font_family():
-            kind = out.suffix.lower()[1:]
-            draw_forecasts(found).savefig(part, format=kind, metadata=style.METADATA[kind])
-    part.replace(out)
-
-
-def written(found: "Sequence[SeriesForecast]") -> str:
-    """In the long form: a line for each time of each series."""
-    import csv
-    import io
-
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(["series", "time", *(f"{q:g}" for q in found[0].quantiles)])
-    for one in found:
-        for time, row in zip(one.times, one.values.tolist(), strict=True):
-            lines.writerow([one.name, time, *(f"{x:.10g}" for x in row)])
-    return text.getvalue()
-
-
-def table(one: "SeriesForecast") -> list[str]:
-    """For a terminal."""
-    rows = [[time, *(f"{x:.5g}" for x in row)] for time, row in zip(one.times, one.values.tolist(), strict=True)]
-    rows = [["time", *("median" if q == 0.5 else f"{q:g}" for q in one.quantiles)], *rows]
-    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join([row[0].ljust(wide[0]), *(x.rjust(w) for x, w in zip(row[1:], wide[1:], strict=True))])
-        for row in rows
-    ]
-    return [*([plain(one.name)] if one.name else []), *lines]

@@ -4,17 +4,20 @@ import json
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.inputs import Source, rows_given
 from regard.cli.options import (
     DRAWING,
     SEARCHING,
+    Column,
     Diversity,
     Groups,
     Json,
     NoRepeat,
+    Out,
     Seed,
     Shortest,
     TopK,
@@ -25,11 +28,18 @@ from regard.cli.options import (
     refuse_unused,
 )
 from regard.cli.piping import chunks, given, note, note_unknown
+from regard.cli.predictions import answer_rows, check_out
+from regard.cli.printing import print_answers
 from regard.cli.single_thread import use_one_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from regard.data.input_rows import InputRow
+    from regard.decode.settings import Decoding
     from regard.modalities.text.prompting import PromptedAnswer
     from regard.modalities.text.runners import Generation
+    from regard.model import Model
 
 ANSWER = 50  # tokens
 WRITING = ("seed", "nbest", "phrase", "shortest", "no_repeat", "tokens")  # what is asked of a text that is written
@@ -40,7 +50,10 @@ def run(
     model: Annotated[str, typer.Argument(help="Path to a run or model folder, or the name of a shipped model.")],
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(help="Prompts; if omitted, the lines of a pipe (or -), else an empty prompt."),
+        typer.Argument(
+            help="Prompts, or a table (.csv, .tsv, .jsonl, .txt); if omitted, the lines of a pipe (or -), else an "
+            "empty prompt."
+        ),
     ] = None,
     tokens: Annotated[int, typer.Option(help="Maximum number of new tokens.")] = 200,
     temperature: Annotated[float, typer.Option(help="Sampling temperature; 0 is greedy decoding.")] = 0.8,
@@ -67,6 +80,8 @@ def run(
     shots: Annotated[int | None, typer.Option(help="Number of few-shot examples to use; all if omitted.")] = None,
     instruction: Annotated[str, typer.Option(help="First line of the few-shot prompt.")] = "",
     choice: Annotated[list[str] | None, typer.Option(help="Candidate answer to score; may be repeated.")] = None,
+    column: Column = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Generate text from a prompt, and print it token by token.
@@ -78,10 +93,11 @@ def run(
     from regard.decode.sampling import Sampling
     from regard.decode.settings import Decoding
     from regard.errors import InputError
+    from regard.folders import load
     from regard.modalities.text.runners import Generation, text_generator
-    from regard.modalities.verbs import require_verb
-    from regard.run.named import named_model
+    from regard.modalities.verbs import answer_view, require_verb
 
+    check_out(out, *(prompts or ()))
     refuse_unused(context, draws=not beam and temperature != 0)
     if choice and (idle := given_options(context, *SEARCHING, *DRAWING, *WRITING)):
         raise InputError(
@@ -105,8 +121,15 @@ def run(
         got = as_typed(str(error), {"longest": "tokens", "beams": "beam"})
         raise InputError("invalid decoding options", got=got) from None
     use_one_thread()
-    loaded = prepare(named_model(model))
+    loaded = prepare(load(model))
     require_verb(loaded, "generate")  # or it is refused before anything is printed
+    rows = rows_given(loaded, "generate", model, given(prompts), column, out)
+    if rows is not None:
+        if examples is not None or instruction or choice or shots is not None:
+            fix = "pipe the queries in, one per line"
+            raise InputError("few-shot prompts take single queries", got="a table, or --out", fix=fix)
+        generate_rows(loaded, rows, decoding, out, as_json)
+        return
     generating = text_generator(loaded)
     prompts = texts_of(prompts)
     told: set[str] = set()  # letters that are unknown
@@ -133,10 +156,7 @@ def run(
             if not found.nbest:
                 fix = "increase --tokens or --beam"
                 raise InputError("no generated text satisfies all constraints", where=repr(prompt[:40]), fix=fix)
-            if as_json:
-                print(json.dumps(data(found), ensure_ascii=False))
-            else:
-                print("\n".join(f"{x.score:8.3f}  {prompt}{x.text}" for x in found.nbest))
+            print_answers(answer_view(loaded, "generate"), [found], as_json)
             continue
         print(("\n" if i else "") + prompt, end="", flush=True)
         for piece in loaded.stream(prompt, decoding=decoding):
@@ -145,10 +165,26 @@ def run(
         print()
 
 
-def data(found: "Generation") -> dict[str, Any]:
-    several = [{"text": x.text, "score": x.score, "logp": x.logp, "ended": x.ended} for x in found.nbest]
-    unread = {"unread": found.unread, "unknown": list(found.unknown)}
-    return {"prompt": found.prompt, "text": found.text, "nbest": several} | unread
+def generate_rows(loaded: "Model", rows: Source, decoding: "Decoding", out: Path | None, as_json: bool) -> None:
+    """Those of a table, or of all that is given; each as if it were given alone, so chance is the same for all."""
+    from regard.errors import InputError
+    from regard.modalities.verbs import answer_view
+
+    unknown: dict[str, None] = {}
+
+    def ask(some: "Sequence[InputRow]") -> "list[Generation | InputError]":
+        if decoding.sampling is not None and len(some) > 1:
+            return [answer for row in some for answer in ask([row])]
+        found = loaded.generate([row.inputs[0] for row in some], decoding=decoding)
+        assert isinstance(found, list)
+        unknown.update(dict.fromkeys(x for one in found for x in one.unknown))
+        return [one if one.nbest else InputError("no generated text satisfies all constraints") for one in found]
+
+    def lines(row: "InputRow", one: "Generation") -> list[str]:
+        return [one.prompt + x.text for x in one.nbest]
+
+    answer_rows(answer_view(loaded, "generate"), rows, ask, out, as_json, lines)
+    note_unknown(list(unknown))
 
 
 def texts_of(prompts: list[str] | None) -> list[str]:
@@ -162,7 +198,8 @@ def texts_of(prompts: list[str] | None) -> list[str]:
 
 def read(path: Path | None, shots: int | None) -> list[tuple[str, str]]:
     """The first examples of a file: its columns "input" and "output", or where a table names none, its first two."""
-    from regard.data.files import file_format, table_rows
+    from regard.data.files import table_rows
+    from regard.data.table_format import file_format
     from regard.errors import InputError
 
     if path is None:

@@ -32,7 +32,7 @@ def named(text: str) -> Iterator[str]:
             yield piece
 
 
-def pressed() -> Iterator[list[str]]:
+def read_keys() -> Iterator[list[str]]:
     """All keys that wait, again and again: what is pasted comes at once."""
     here, decoder = sys.stdin.fileno(), codecs.getincrementaldecoder("utf-8")("replace")
     while raw := os.read(here, 4096):
@@ -43,7 +43,7 @@ def pressed() -> Iterator[list[str]]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def raw_terminal() -> Iterator[None]:
     """Within, keys come at once and are not shown; afterwards all is as before."""
     here = sys.stdin.fileno()
     before = termios.tcgetattr(here)
@@ -54,7 +54,7 @@ def quiet() -> Iterator[None]:
         termios.tcsetattr(here, termios.TCSADRAIN, before)
 
 
-def shown(text: str) -> str:
+def escape_controls(text: str) -> str:
     """What a terminal may be given: nothing in it is an order."""
     return "".join(letter if letter.isprintable() else "·" for letter in text)
 
@@ -69,8 +69,8 @@ def fitted(text: str, width: int) -> str:
 def screen(typed: str, below: Sequence[str], width: int) -> str:
     """What to write: a line with the cursor at its end and lines below it, in the place of those that were there."""
     room = max(width - 3, 1)
-    line = fitted(shown(typed), room)
-    rows = [fitted(shown(row), width - 1) for row in below]
+    line = fitted(escape_controls(typed), room)
+    rows = [fitted(escape_controls(row), width - 1) for row in below]
     down, up = "\n" * len(rows), f"\x1b[{len(rows)}A" if rows else ""
     listed = "".join(f"\r\n{row}\x1b[K" for row in rows)
     return f"\r\x1b[J{down}{up}\r> {line}{listed}{up}\r\x1b[{text_width(line) + 2}C"

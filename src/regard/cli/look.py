@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from regard.cli.options import Json, plain
+from regard.cli.inputs import is_file_name
+from regard.cli.options import Json
+from regard.look.terminal import terminal_text
 
 if TYPE_CHECKING:
     from regard.look.changes import Change
@@ -52,12 +54,15 @@ def run(
     Example: regard look tatoeba-en-de "Where are my keys?" --out keys.png
     """
     from regard.cli.single_thread import use_one_thread
+    from regard.folders import load
     from regard.look.saving import picture_format
-    from regard.run.named import named_model
+    from regard.modalities.media import MEDIA
 
     if out is not None:
         picture_format(out)  # before anything is computed
-    loaded = named_model(model)
+    loaded = load(model)
+    if MEDIA[loaded.takes[0]].argument != "file":
+        refuse_names(given)
     use_one_thread()
     plainly = loaded.look(*given)
     there(plainly, site, head)
@@ -72,9 +77,17 @@ def run(
         print(f"before  {headlined(plainly)}")
     print(f"{'after   ' if changes else ''}{headlined(found)}")
     if out is not None:
-        print(f"drawn to {plain(str(out))}" if out.suffix.lower() != ".npz" else f"written to {plain(str(out))}")
+        print(f"{'written' if out.suffix.lower() == '.npz' else 'drawn'} to {terminal_text(str(out))}")
         return
     print("\n".join(["", *map_lines(found, site, head)]))
+
+
+def refuse_names(given: list[str]) -> None:
+    """The name of a file is no text, although it could be looked at as one."""
+    from regard.errors import InputError
+
+    for word in filter(is_file_name, given):
+        raise InputError("`regard look` takes the text itself", got=f"the file {word}", expected="a text")
 
 
 def there(found: "Trace[Any]", site: str | None, head: int | None) -> None:
@@ -118,32 +131,31 @@ def changes_of_options(
 def headlined(found: "Trace[Any]") -> str:
     from regard.look.saving import headline
 
-    return plain(headline(found))
+    return terminal_text(headline(found))
 
 
 def map_lines(found: "Trace[Any]", site: str | None, head: int | None) -> list[str]:
     """One map for a terminal, of the last site unless another is asked for, and what else there is."""
-    from regard.cli.translate import columns_of_terminal
     from regard.look.document import find_site, head_map, map_weights
     from regard.look.sheet import position_names
-    from regard.look.terminal import column_ranges, heat_map_lines
+    from regard.look.terminal import column_ranges, heat_map_lines, map_width
 
     name = list(found.sites)[-1] if site is None else site
     one, _ = find_site(found, name)
     weights = head_map(map_weights(found, name), head)
     rows, columns = (
-        [plain(label) for label in position_names(axis.labels if axis.cut is None else None, size)]
+        [terminal_text(label) for label in position_names(axis.labels if axis.cut is None else None, size)]
         for axis, size in zip((one.rows, one.columns), weights.shape, strict=True)
     )
     which = "mean over heads" if head is None else f"head {head}"
     lines = [f"{name}, {which}:", ""]
-    if len(column_ranges(rows, columns, columns_of_terminal())) > 3 or len(rows) > 200:
+    if len(column_ranges(rows, columns, map_width())) > 3 or len(rows) > 200:
         lines += [
             f"The map of {len(rows)} x {len(columns)} is too large for the terminal; write it to a file: --out map.png"
         ]
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        lines += heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=columns_of_terminal())
+        lines += heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=map_width())
     every = [f"{place} ({x.heads} heads)" for place, x in found.sites.items()]
     return [*lines, "", f"Sites: {', '.join(every)}"]
 

@@ -27,7 +27,8 @@ def run(
 
     rows = [dataclasses.asdict(row) for row in catalog(pattern)]
     if not rows:
-        raise InputError("no model matches this name", got=pattern, fix="run `regard models` to list all models")
+        got, fix = f"{pattern}{closest_model(pattern)}", "run `regard models` to list all models"
+        raise InputError("no model matches this name", got=got, fix=fix)
     if as_json:
         print(json.dumps(rows, indent=2))
     elif sys.stdout.isatty():
@@ -37,6 +38,16 @@ def run(
     else:
         for row in rows:
             print("\t".join(cells(row)))
+
+
+def closest_model(pattern: str) -> str:
+    """A hint: a name, or a pattern for all names with the same beginning."""
+    from regard.nn.config import closest_name
+    from regard.zoo import PRESETS, shipped_names
+
+    names = [*PRESETS, *shipped_names()]
+    heads = {name.partition("-")[0] for name in names}
+    return closest_name(pattern, names) or closest_name(pattern, heads - set(names)).replace("'?", "*'?")
 
 
 def table(rows: list[dict[str, Any]]) -> "Table":

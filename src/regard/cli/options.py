@@ -2,11 +2,21 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print machine-readable JSON.")]
+
+# Of many inputs at once.
+Out = Annotated[
+    Path | None, typer.Option(help="Write the answers beside their inputs, row by row, to this .csv or .jsonl file.")
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(help="Column of a table to read, by name or number; as in training if omitted; may be repeated."),
+]
 
 # Of what is written.
 Shortest = Annotated[int, typer.Option(help="Minimum number of new tokens.")]
@@ -67,8 +77,3 @@ def as_typed(problems: str, names: Mapping[str, str]) -> str:
         return f"--{names.get(found[1], found[1]).replace('_', '-')} "
 
     return re.sub(r"\b([a-z_]+) = ", option, problems)
-
-
-def plain(text: str) -> str:
-    """What cannot harm a terminal: a sign for what does not print."""
-    return "".join(x if x.isprintable() else "·" for x in text)

@@ -49,10 +49,14 @@ def report_run(work: "Callable[[Reporter], RunOutcome]", reports: "Reporter") ->
         raise typer.Exit(130)
 
 
-def report_folder(facts: Mapping[str, str], odd: list[str], as_json: bool) -> None:
+def report_folder(
+    facts: Mapping[str, str], odd: list[str], as_json: bool, more: Mapping[str, object] | None = None
+) -> None:
     """Say where the folder is, and warn of the tensors in which a number is not finite."""
     if as_json:
-        print(json.dumps({**facts, "not_finite": {"tensors": len(odd), "names": odd[:SHOWN]}}, indent=2))
+        print(
+            json.dumps({**facts, "not_finite": {"tensors": len(odd), "names": odd[:SHOWN]}, **(more or {})}, indent=2)
+        )
         return
     print(f"wrote {facts['out']}")
     if odd:

@@ -146,10 +146,13 @@ def following() -> "Follow":
 class Follow:
     """Says nothing of what is done at once."""
 
-    def __init__(self, out: TextIO | None, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, out: TextIO | None, total: int, clock: Callable[[], float] = time.monotonic, what: str = "lines"
+    ) -> None:
         from regard.train.progress import SafeStream
 
         self.out, self.total, self.clock = None if out is None else SafeStream(out), total, clock
+        self.what = what
         self.here = self.out is not None and self.out.isatty()
         self.began = self.shown = clock()
         self.lines = self.bytes = self.told = 0
@@ -182,7 +185,7 @@ class Follow:
         took = self.clock() - self.began
         if not self.lines or not took:
             return ""
-        parts = [f"{self.lines:,} lines", f"{format_count(self.lines / took)} lines/s"]
+        parts = [f"{self.lines:,} {self.what}", f"{format_count(self.lines / took)} {self.what}/s"]
         if self.total > self.bytes > 0:
             parts.append(f"{format_duration(took * (self.total - self.bytes) / self.bytes)} left")
         return "  ".join(parts)

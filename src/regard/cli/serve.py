@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import os
 import sys
 import threading
+import warnings
 import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,20 +29,26 @@ def run(
         str,
         typer.Option(help="Access token that every request must carry; required for connections from other machines."),
     ] = "",
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that compute; several for a classroom, at most one a core.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Serve the web page for inspecting models, and its HTTP API; local connections only by default.
 
     Example: regard serve --open
     """
-    from regard.errors import InputError
+    from regard.errors import InputError, Notice
 
+    warnings.simplefilter("ignore", Notice)  # an answer has its remark; the terminal is not the reader's
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"regard serve requires {' and '.join(missing)}", fix=f"pip install {' '.join(missing)}")
 
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch reads it once: threads that wait leave their core
     from regard.serve.app import application
     from regard.serve.limits import Limits
     from regard.serve.model_list import ModelShelf
+    from regard.serve.processes import worker_processes
     from regard.serve.sockets import bind_socket, check_address, http_server, listening_address
 
     check_address(host, token)
@@ -56,7 +64,12 @@ def run(
             print(f"regard: {line}", file=sys.stderr, flush=True)
         if show:
             threading.Timer(1.0, webbrowser.open, [where]).start()
-        with contextlib.suppress(KeyboardInterrupt):
-            http_server(application(shelf, limits), limits).run(sockets=[listening])
+        with contextlib.ExitStack() as ending:
+            several = workers > 1
+            served = (
+                ending.enter_context(worker_processes(runs, limits, workers)) if several else application(shelf, limits)
+            )
+            with contextlib.suppress(KeyboardInterrupt):
+                http_server(served, limits).run(sockets=[listening])
     if not as_json:
         print("regard has stopped", flush=True)

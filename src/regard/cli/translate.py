@@ -1,21 +1,22 @@
 """`regard translate`."""
 
-import json
 import os
-import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from regard.cli.inputs import Source, rows_given
 from regard.cli.options import (
     DRAWING,
     SEARCHING,
+    Column,
     Diversity,
     Groups,
     Json,
     NoRepeat,
+    Out,
     Seed,
     Shortest,
     TopK,
@@ -23,17 +24,18 @@ from regard.cli.options import (
     Typical,
     as_typed,
     given_options,
-    plain,
     refuse_unused,
 )
 from regard.cli.piping import Follow, chunks, following, given, note, warn_of_long
+from regard.cli.predictions import answer_rows, check_out
+from regard.cli.printing import as_line, draw_answers, print_answers
 from regard.cli.single_thread import use_one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from regard.data.input_rows import InputRow
     from regard.decode.settings import Decoding
-    from regard.look.maps import Map
     from regard.modalities.text.runners import Translation
     from regard.model import Model
 
@@ -41,13 +43,15 @@ SHIPPED = "tatoeba-en-de"
 CROSS = "decoder.*cross"
 PICTURES = (".png", ".svg", ".html")
 TERMINAL = "-"
-PARTS = 4  # of a map in the terminal, at most
 IMPOSSIBLE = "no translation satisfies the constraints, or the model's scores are not finite"
 
 
 def run(
     context: typer.Context,
-    texts: Annotated[list[str] | None, typer.Argument(help="Texts; lines of standard input if omitted or -.")] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts, or a table (.csv, .tsv, .jsonl, .txt); lines of standard input if omitted or -."),
+    ] = None,
     model: Annotated[
         str, typer.Option("--model", "-m", help="Path to a run or model folder, or the name of a shipped model.")
     ] = SHIPPED,
@@ -79,6 +83,8 @@ def run(
     layer: Annotated[
         str, typer.Option(help="Attention layers for --look (a pattern); averaged if there are several.")
     ] = CROSS,
+    column: Column = None,
+    out: Out = None,
     as_json: Json = False,
 ) -> None:
     """Translate texts, or the lines of standard input.
@@ -87,6 +93,7 @@ def run(
     """
     from regard.errors import InputError
 
+    check_out(out, *(texts or ()))
     texts = given(texts)
     if look is not None and look != TERMINAL:
         check_picture(look, len(texts or ()))
@@ -97,13 +104,15 @@ def run(
     draws = bool(given_options(context, *DRAWING)) or temperature is not None
     refuse_unused(context, draws)
     odd = given_options(context, *SEARCHING, "nbest", "phrase", "look") + (["--json"] if as_json else [])
+    odd += ["--out"] if out is not None else []
     if stream and odd:
         raise InputError("--stream cannot be combined with these options", got=" ".join(["--stream", *odd]))
     from regard.building import prepare
     from regard.decode.beam import Beam
     from regard.decode.sampling import Sampling
     from regard.decode.settings import Decoding
-    from regard.run.named import named_model
+    from regard.folders import load
+    from regard.modalities.verbs import require_verb
 
     try:
         chance = Sampling(
@@ -125,7 +134,14 @@ def run(
         )
     except ValueError as error:
         raise InputError("invalid decoding options", got=as_typed(str(error), {"beams": "beam"})) from None
-    loaded = named_model(model)
+    loaded = load(model)
+    require_verb(loaded, "translate")  # before options are compared with what only a translator has
+    rows = rows_given(loaded, "translate", model, texts, column, out)
+    if rows is not None:
+        if look is not None or stream:
+            raise InputError(f"{'--look' if look else '--stream'} requires a text", got="a table, or --out")
+        translate_rows(prepare(loaded), rows, decoding, out, as_json)
+        return
     if texts:
         use_one_thread()
     if stream:
@@ -138,10 +154,12 @@ def run(
         told = loaded.translate(texts, decoding=decoding, look=None if look is None else layer, progress=follow.within)
         follow.close()
         assert isinstance(told, list)
+        from regard.look.terminal import terminal_text
+
         for one in told:
             if not one.nbest:
-                raise InputError(IMPOSSIBLE, where=repr(plain(one.source)[:60]))
-            show(one, look, as_json)
+                raise InputError(IMPOSSIBLE, where=repr(terminal_text(one.source)[:60]))
+            show(loaded, one, look, as_json)
             if look is not None and not one.maps:
                 note("the text is empty, so there is no attention map")
     else:
@@ -150,7 +168,9 @@ def run(
 
 def piped(model: "Model", decoding: "Decoding", as_json: bool) -> None:
     """A line for a line."""
-    number, follow = 0, following()
+    from regard.modalities.verbs import answer_view
+
+    view, number, follow = answer_view(model, "translate"), 0, following()
     for some in chunks(follow):
         found = model.translate(some, decoding=decoding, first=number, progress=follow.within)
         assert isinstance(found, list)
@@ -159,8 +179,27 @@ def piped(model: "Model", decoding: "Decoding", as_json: bool) -> None:
             if not one.nbest:
                 note(f"line {number}: {IMPOSSIBLE}")
             told = lines(one, number, decoding.nbest)
-            print(json.dumps(data(one), ensure_ascii=False) if as_json else "\n".join(told))
+            print(as_line(view.data(one)) if as_json else "\n".join(told))
         sys.stdout.flush()
+
+
+def translate_rows(model: "Model", rows: Source, decoding: "Decoding", out: Path | None, as_json: bool) -> None:
+    """Those of a table, or of all that is given; chance is known by the line of a row."""
+    from regard.errors import InputError
+    from regard.modalities.verbs import answer_view
+
+    def ask(some: "Sequence[InputRow]") -> "list[Translation | InputError]":
+        first, last = some[0].line, some[-1].line
+        if decoding.sampling is not None and last - first >= len(some):  # a row between them is left out
+            return [answer for row in some for answer in ask([row])]
+        found = model.translate([row.inputs[0] for row in some], decoding=decoding, first=first - 1)
+        assert isinstance(found, list)
+        return [one if one.nbest else InputError(IMPOSSIBLE) for one in found]
+
+    def told(row: "InputRow", one: "Translation") -> list[str]:
+        return lines(one, row.line, decoding.nbest)
+
+    answer_rows(answer_view(model, "translate"), rows, ask, out, as_json, told)
 
 
 def streamed(model: "Model", lots: "Iterable[list[str]]", decoding: "Decoding") -> None:
@@ -189,73 +228,35 @@ def check_picture(look: str, texts: int) -> None:
 def check_layers(model: "Model", pattern: str) -> None:
     """Before any work is done: there are such layers, and all look from the same words at the same."""
     from regard.look.maps import attention_name, axes_of, matching_taps
+    from regard.modalities.text.translation_views import unlike_axes
     from regard.zoo import FAMILIES
 
     names = [attention_name(tap) for tap in matching_taps(model.net, pattern)]
     if len({axes_of(name, FAMILIES[model.family].axes) for name in names}) > 1:
-        raise no_mean(names)
-
-
-def no_mean(names: "Sequence[str]") -> Exception:
-    from regard.errors import InputError
-
-    return InputError(
-        "the attention maps of these layers have different axes and cannot be averaged",
-        got=", ".join(names),
-        fix="select layers of one kind with --layer, such as decoder.*.cross",
-    )
+        raise unlike_axes(names)
 
 
 def lines(one: "Translation", number: int, nbest: int) -> list[str]:
     """A line for a line; where several translations are asked for, each with the number of its line and its score."""
+    from regard.modalities.text.translation_views import one_line
+
     if nbest == 1:
         return [one_line(one.text)]
     return [f"{number}\t{x.score:.4f}\t{one_line(x.text)}" for x in one.nbest]
 
 
-def one_line(text: str) -> str:
-    return " ".join(text.splitlines())
+def show(model: "Model", one: "Translation", look: str | None, as_json: bool) -> None:
+    from regard.modalities.text.translation_views import map_lines
+    from regard.modalities.verbs import answer_view
 
-
-def data(one: "Translation") -> dict[str, Any]:
-    several = [{"text": x.text, "score": x.score, "logp": x.logp} for x in one.nbest]
-    maps = {
-        name: {
-            "rows": list(x.rows.labels or ()),
-            "columns": list(x.columns.labels or ()),
-            "weights": x.weights[0].tolist(),
-        }
-        for name, x in one.maps.items()
-    }
-    return {"source": one.source, "text": one.text, "nbest": several} | ({"maps": maps} if maps else {})
-
-
-def show(one: "Translation", look: str | None, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(data(one), ensure_ascii=False))
-    elif len(one.nbest) == 1:
-        print(one.text)
-    else:
-        print("\n".join(f"{x.score:8.3f}  {x.text}" for x in one.nbest))
+    view = answer_view(model, "translate")
+    print_answers(view, [one], as_json)
     if look is None or not one.maps:
         return
-    if look == TERMINAL:
-        if not as_json:
-            print("\n".join(["", *(f"  {line}".rstrip(" ") for line in drawn(one))]))
-        return
-    weights, rows, columns, name = mean(one.maps)
-    from regard.look.drawing import alignment_page, draw_alignment, shorten
-
-    title = plain(one_line(one.text)) or "(empty)"
-    source = plain(shorten(" ".join(one.source.split())))
-    note = f"“{source}”\nEach row attends to the words above it: {name}, mean over all heads."
-    if look.lower().endswith(".html"):
-        Path(look).write_text(alignment_page(weights, rows, columns, title, note), "utf-8")
-        return
-    from regard.style import font_family
-
-    with font_family():
-        draw_alignment(weights, rows, columns, title, note).savefig(look)
+    if look != TERMINAL:
+        draw_answers(view, [one], Path(look))
+    elif not as_json:
+        print("\n".join(["", *(f"  {line}".rstrip(" ") for line in map_lines(one))]))
 
 
 def looked(text: str) -> "Translation":
@@ -267,40 +268,3 @@ def looked(text: str) -> "Translation":
     found = load(SHIPPED).translate(text, look=CROSS)
     assert isinstance(found, Translation)
     return found
-
-
-def drawn(one: "Translation") -> list[str]:
-    """The alignment, line by line, for a terminal: in parts if it is too wide, and if these are many, not at all."""
-    from regard.look.terminal import column_ranges, heat_map_lines
-
-    weights, rows, columns, _ = mean(one.maps)
-    width = columns_of_terminal()
-    several = len(column_ranges(rows, columns, width))
-    if several > PARTS:
-        return [f"The map of {len(columns)} words is too wide for the terminal; write it to a file: --look map.png"]
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    lines = heat_map_lines(weights.tolist(), rows, columns, colour=colour, width=width)
-    return lines if several == 1 else [*lines, "", "As one image: --look map.png"]
-
-
-def columns_of_terminal() -> int:
-    """That are left beside the two with which a map's lines begin."""
-    return max(shutil.get_terminal_size().columns - 2, 1)
-
-
-def mean(maps: "dict[str, Map]") -> tuple[Any, tuple[str, ...], tuple[str, ...], str]:
-    """Over heads and layers, and the words on both sides."""
-    import torch
-
-    from regard.look.subwords import merge_subwords
-
-    several = [merge_subwords(one) for one in maps.values()]
-    if len({(one.rows.labels, one.columns.labels) for one in several}) > 1:
-        raise no_mean(list(maps))
-    weights = torch.stack([one.weights[0].mean(0) for one in several]).mean(0)
-    names = several[0].name if len(several) == 1 else f"{several[0].name} to {several[-1].name}"
-    return weights, printable(several[0].rows.labels), printable(several[0].columns.labels), names
-
-
-def printable(labels: tuple[str, ...] | None) -> tuple[str, ...]:
-    return tuple(plain(label) or "·" for label in labels or ())

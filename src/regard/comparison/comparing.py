@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from regard.data.plain_text import LARGEST_TEXT, read_text
 from regard.errors import InputError
+from regard.modalities.compared import TrainedSubject, without_dropout
 from regard.modalities.verbs import verb_function
 from regard.nn.mechanisms import MECHANISMS, Choice
 from regard.zoo import FAMILIES, find_preset
@@ -17,8 +17,6 @@ from .measure import on_threads
 from .nets import Contender, Nets, attends, contenders
 from .progress import Budget, Progress, silent
 from .report import EXACT, Comparison, ComparisonRow
-from .subjects import TrainedSubject
-from .textual import Bytes
 from .training import Lessons, batch_rows
 
 LENGTHS = (256, 512, 1024)
@@ -48,8 +46,7 @@ def compare(
     began = time.monotonic()
     refuse(lengths, steps, minutes, rounds, threads, seed)
     family, config = find_preset(model, {})
-    text = None if data is None else Bytes(read_text(Path(data), LARGEST_TEXT), str(data))
-    subject = subject_of(family, config, text, seed)
+    subject = subject_of(family, config, None if data is None else Path(data), seed)
     asked = contenders(list(MECHANISMS) if attention is None else list(attention))
     sizes = sorted({subject.real(length) for length in lengths})
     nets, budget = Nets(model, subject, seed), Budget(60 * minutes, progress)
@@ -86,7 +83,7 @@ def compare(
     return found
 
 
-def subject_of(family: str, config: Any, text: Bytes | None, seed: int) -> TrainedSubject:
+def subject_of(family: str, config: Any, text: Path | None, seed: int) -> TrainedSubject:
     """``text`` is None where a file was not given."""
     row = FAMILIES[family]
     if not row.compared or not row.has("attention"):
@@ -131,20 +128,8 @@ def refuse(lengths: Sequence[int], steps: int, minutes: float, rounds: int, thre
 
 def notes(subject: TrainedSubject, config: Any, lengths: Sequence[int]) -> list[str]:
     """What is not as the model's name says."""
-    changes = subject.changes(config, lengths[0])
-    told = []
-    if changes.get("vocab", getattr(config, "vocab", None)) != getattr(config, "vocab", None):
-        told.append(
-            f"Text is tokenized into bytes: the vocabulary size is {changes['vocab']} instead of {config.vocab:,}."
-        )
-    if "classes" in changes:
-        told.append(f"The classification head has {changes['classes']} classes.")
-    if any(name.endswith(("dropout", "drop_path")) for name in changes):
-        told.append("Dropout is disabled.")
-    odd = [f"{subject.real(x):,} for {x:,}" for x in lengths if subject.real(x) != x]
-    if odd:
-        told.append(f"Lengths are numbers of patches in a square image and are rounded to squares: {', '.join(odd)}.")
-    return told
+    told = subject.notes(config, lengths)
+    return [*told, "Dropout is disabled."] if without_dropout(config) else told
 
 
 def lesson_note(found: Comparison, steps: int, given: bool) -> str:

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
+from regard.modalities.compared import TrainedSubject
 from regard.nn.attention import Mixer
 from regard.nn.mechanisms import MECHANISMS, Choice, PickedMechanism, pick_mechanism
 from regard.zoo import FAMILIES, empty_net, find_preset
 
 from .report import EXACT
-from .subjects import TrainedSubject
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,22 @@
 """The contracts of whatever a plug-in registers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 from regard.errors import InputError
-from regard.plugins import ADDED, PluginSource, Registered
+from regard.plugins import REGISTERED, PluginSource, Registered
 
 from . import families, mixers, others, reach, runs
 from .report import Contract, Verdict, verdict_of
 
 
-def run_contracts(source: PluginSource) -> Iterator[Verdict]:
-    """Every contract of every row that came from a plug-in, in the order in which they were registered, one by one."""
-    rows = [one for one in ADDED if one.source == source]
+def run_contracts(plugin: str, sources: Collection[PluginSource]) -> Iterator[Verdict]:
+    """Every contract of every row that came from the sources of a plug-in, in the order in which they were registered,
+    one by one."""
+    rows = [one for one in REGISTERED if one.source in sources]
     if not rows:
-        raise InputError("the plug-in registers nothing", where=source.path, fix="call regard.register in the file")
+        fix = "call regard.register in the file, or in what the package's entry points name"
+        raise InputError("the plug-in registers nothing", where=plugin, fix=fix)
     for one in rows:
         for contract in contracts_of(one):
             yield verdict_of(f"{one.what} {one.name!r}", contract)

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from regard.building import prepare
 from regard.errors import ConfigError
 from regard.folders import load, save
+from regard.modalities.verb_table import VERBS
 from regard.model import Model
 from regard.models.family import Family
+from regard.models.probing import as_floats, logits_of, random_inputs, tensors
 from regard.nn.cache import Cache
 from regard.nn.config import parse
 from regard.nn.tap import capture
@@ -32,39 +34,24 @@ STEPS = 300  # at most, to learn one batch by heart
 
 
 def inputs(row: Family, config: Any, batch: int = 3, n: int = 6) -> dict[str, Tensor]:
-    """What the family's forward asks for, by name: images, values, ids; each text is longer than the one before."""
-    if row.inputs is not None:
-        return dict(row.inputs(config, batch))
-    found: dict[str, Tensor] = {}
-    for name, parameter in inspect.signature(row.net.forward).parameters.items():  # type: ignore[attr-defined]
-        if name == "images":
-            side = getattr(config, "image", 8)  # some take any
-            found[name] = torch.randn(batch, config.channels, side, side, dtype=torch.float64)
-        elif name == "values":
-            found[name] = torch.randn(batch, n, dtype=torch.float64)
-        elif name != "self" and parameter.default is inspect.Parameter.empty:
-            if not hasattr(config, "vocab"):
-                raise BrokenError(f"the input {name!r} is not a known one: define it with Family(inputs=...)")
-            found[name] = torch.randint(config.vocab, (batch, n + len(found)))
-    return found
+    try:
+        return random_inputs(row, config, batch, n)
+    except ValueError as error:
+        raise BrokenError(str(error)) from None
 
 
 def words(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The inputs that are ids of tokens, and so may be padded."""
+    """The inputs that are ids of tokens."""
     return {name: x for name, x in given.items() if not x.is_floating_point()}
 
 
-def tensors(output: object) -> dict[str, Tensor]:
-    """An output as named tensors, whether it is one or a dataclass of some; a number of the batch is none."""
-    if isinstance(output, Tensor):
-        return {"": output}
-    return {name: x for name, x in vars(output).items() if isinstance(x, Tensor) and x.ndim}
+def sequences(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs that have one value a position, (b, n), and so may be padded."""
+    return {name: x for name, x in given.items() if x.ndim == 2}
 
 
-def logits_of(output: object) -> Tensor:
-    """What it answers, of all that it gives."""
-    found = tensors(output)
-    return next(found[name] for name in ("words", "logits", "", *found) if name in found)
+def other_values(x: Tensor, vocab: int) -> Tensor:
+    return x + 5 if x.is_floating_point() else (x + 5) % vocab
 
 
 def small(row: Family) -> nn.Module:
@@ -115,10 +102,6 @@ def saved_and_loaded(family: str, row: Family) -> None:
         demand_close(x, wanted[name], f"the output {name or 'tensor'} after save and load", "the original output", 1e-6)
 
 
-def as_floats(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: x.float() if x.is_floating_point() else x for name, x in given.items()}
-
-
 def repeated(row: Family) -> None:
     net, given = small(row), inputs(row, row.example())
     one, two = tensors(net(**given)), tensors(net(**given))
@@ -138,7 +121,7 @@ def one_of_many(net: nn.Module, given: Mapping[str, Tensor]) -> None:
 def padded(net: nn.Module, given: Mapping[str, Tensor], side: str, vocab: int) -> None:
     """Whatever stands there; every input may be padded, all at once."""
     keys = {}
-    for part, x in words(given).items():
+    for part, x in sequences(given).items():
         places, lengths = torch.arange(x.shape[1]), torch.tensor((4, 6, 1))[:, None]
         keys[part] = places < lengths if side == "right" else places >= x.shape[1] - lengths
     last = list(given)[-1]  # the one that the output follows; others are named, as source_keys
@@ -150,11 +133,13 @@ def padded(net: nn.Module, given: Mapping[str, Tensor], side: str, vocab: int) -
         for part, x in alone.items():
             along = found[part][row]
             what = f"row {row} of the output {part or 'tensor'} with {side} padding"
-            along = along[keys[last][row]] if along.ndim == 2 else along
+            along = along if along.shape == x[0].shape else along[keys[last][row]]
             demand_close(along, x[0], what, "the same row without padding", 1e-9)
-    garbage = {**given} | {part: torch.where(keys[part], x, (x + 5) % vocab) for part, x in words(given).items()}
+    garbage = {**given} | {
+        part: torch.where(keys[part], x, other_values(x, vocab)) for part, x in sequences(given).items()
+    }
     for part, x in tensors(net(**garbage, **masks)).items():
-        same, before = (x[keys[last]], found[part][keys[last]]) if x.ndim == 3 else (x, found[part])
+        same, before = (x[keys[last]], found[part][keys[last]]) if x.shape[:2] == keys[last].shape else (x, found[part])
         demand_close(
             same, before, f"with other tokens in the {side} padding, the unpadded output", "the original output"
         )
@@ -246,8 +231,8 @@ def contracts(family: str) -> Iterator[Contract]:
     )
     for side in ("left", "right") if "keys" in accepted else ():
         says = f"{side} padding does not change unpadded outputs"
-        yield Contract(says, lambda s=side: padded(small(row), inputs(row, config), s, config.vocab))  # type: ignore[misc]
-    if row.takes == ("text",) and "generate" in row.verbs(config, None):
+        yield Contract(says, lambda s=side: padded(small(row), inputs(row, config), s, row.get(config, "vocab") or 0))  # type: ignore[misc]
+    if writes_on(row):
         yield Contract(
             "causality: no output depends on later tokens", lambda: no_future(small(row), ids_of(row), config.vocab)
         )
@@ -261,6 +246,11 @@ def contracts(family: str) -> Iterator[Contract]:
     )
     yield Contract("outputs are unchanged after prepare()", partial(prepared, family, row))
     yield Contract("it can overfit one batch", partial(overfits, row))
+
+
+def writes_on(row: Family) -> bool:
+    """Whether it goes on with its input, so that no output may depend on what comes later."""
+    return any(name in VERBS and VERBS[name].causal for name in row.verbs(row.example(), None))
 
 
 def ids_of(row: Family) -> Tensor:

@@ -27,6 +27,7 @@ from regard.nn.tap import Tap, capture
 from regard.zoo import FAMILIES, empty_net
 
 from . import kernels
+from .families import writes_on
 from .report import BrokenError, Contract, NothingError, demand, demand_close
 from .samples import DIM, HEADS, gradients, numbers, ragged, some_pairs, stirred
 
@@ -171,7 +172,9 @@ def looked_at(choice: Choice, causal: bool) -> None:
     mask = Mask(causal=causal)
     plain = layer(x, mask=mask)
     if not any(isinstance(module, Tap) for module in layer.modules()):
-        raise BrokenError("nothing can be captured: add a tap, such as influence (regard.nn.influence.tell)")
+        raise BrokenError(
+            "nothing can be captured: add a tap, such as influence (regard.nn.influence.compute_with_influence)"
+        )
     with capture(layer, "*") as seen:
         looked = layer(x, mask=mask)
     demand_close(looked, plain, "the output while capturing", "the output without capturing", 1e-8)
@@ -228,6 +231,13 @@ def in_model(choice: Choice, family: str) -> None:
     demand(losses[-1] < 0.5 * losses[0], f"{told}, not below 50%")
 
 
+def readers() -> list[str]:
+    """The first families for comparisons whose input is one row of tokens: one that writes on, one that does not."""
+    able = {name: row for name, row in FAMILIES.items() if row.compared and len(row.takes) == 1 and row.has("vocab")}
+    found = [next((name for name, row in able.items() if writes_on(row) == causal), "") for causal in (True, False)]
+    return [name for name in found if name]
+
+
 def words_of(output: Any) -> Tensor:
     found: Tensor = output if isinstance(output, Tensor) else output.words
     return found
@@ -259,5 +269,5 @@ def contracts(choice: Choice, traits: Traits) -> Iterator[Contract]:
     yield Contract("it runs on the meta device", partial(without_memory, choice, causal))
     if "dropout" not in refuses:
         yield Contract("dropout is active in training only", partial(dropped, choice))
-    for family in ("gpt", "bert"):
+    for family in readers():
         yield Contract(f"a {family} with it can be saved, loaded and trained", partial(in_model, choice, family))

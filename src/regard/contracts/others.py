@@ -12,35 +12,32 @@ import torch
 
 from regard.errors import InputError
 from regard.figures import Collection, figure_homes
-from regard.interop.formats import KINDS, import_checkpoint, try_export
+from regard.interop.equivalents import Restated
+from regard.interop.exporting import lost_settings
+from regard.interop.formats import CHECKPOINT_FORMATS, CheckpointFormat, import_checkpoint
 from regard.interop.rules import export_tensors
 from regard.look.analyses import ANALYSES, AnalysisRequest, run_analysis
 from regard.modalities.processor import ProcessorFolder
 from regard.modalities.processors import PROCESSORS
+from regard.modalities.verb import AnswerView
 from regard.modalities.verb_table import VERBS
+from regard.models.probing import as_floats, logits_of
 from regard.zoo import FAMILIES
 
-from .reach import model_of, shown
+from .families import inputs
+from .reach import model_of, one_of_each, trace_of
 from .report import BrokenError, Contract, demand
-
-SUBJECTS = ("bert", "gpt", "vit", "transformer")  # whose traces an analysis is asked about
-
 
 # A checkpoint table ------------------------------------------------------------------------------
 
 
 def there_and_back(name: str) -> None:
     """The family's example, exported and read again, is the same in its config and in every number."""
-    kind = KINDS[name]
-    demand(kind.family in FAMILIES, f"unknown model family {kind.family!r}")
-    row = FAMILIES[kind.family]
-    config = row.example() if kind.example is None else kind.example()
-    state = row.net(config).state_dict()
-    _, data, run, lost = try_export(kind, config, state)
+    kind, given = CHECKPOINT_FORMATS[name], restated_example(name)
+    lost = lost_settings(kind, given)
     differing = ", ".join(f"{key} = {ours!r} is read back as {said!r}" for key, (ours, said) in lost.items())
     demand(not lost, f"the exported config loses settings of the {kind.family} example: {differing}")
-    tensors = run.finish("the tensors cannot be exported")
-    data = json.loads(json.dumps(data))
+    data, tensors = exported(name, given)
     demand(
         data.get("model_type", name) == name,
         f"model_type of the exported config is {data.get('model_type')!r}, expected {name!r}",
@@ -49,21 +46,46 @@ def there_and_back(name: str) -> None:
     found = import_checkpoint(
         data, {}, header, lambda names: {key: tensors[key] for key in names if key in tensors}, Path()
     )
-    demand(found.config == config, f"the config is read back as {found.config}, expected {config}")
-    for key, x in state.items():
+    demand(found.config == given.config, f"the config is read back as {found.config}, expected {given.config}")
+    for key, x in given.state.items():
         demand(key in found.state, f"the tensor {key} is missing after the round trip")
         demand(torch.equal(found.state[key], x), f"the tensor {key} has different values after the round trip")
 
 
+def same_answers(name: str) -> None:
+    """What the format restates gives the same outputs as before."""
+    kind = CHECKPOINT_FORMATS[name]
+    row, given = FAMILIES[kind.family], restated_example(name)
+    config = example_of(kind)
+    first, second = row.net(config).eval(), row.net(given.config).eval()
+    second.load_state_dict(kind.restate(config, first.state_dict()).state)
+    asked = inputs(row, config)
+    with torch.inference_mode():
+        one, two = (logits_of(net(**as_floats(asked))) for net in (first, second))
+    demand(torch.allclose(one, two, rtol=1e-4, atol=1e-5), "the restated model gives other outputs")
+
+
+def example_of(kind: CheckpointFormat) -> Any:
+    return FAMILIES[kind.family].example() if kind.example is None else kind.example()
+
+
+def restated_example(name: str) -> Restated:
+    kind = CHECKPOINT_FORMATS[name]
+    demand(kind.family in FAMILIES, f"unknown model family {kind.family!r}")
+    config = example_of(kind)
+    return kind.restate(config, FAMILIES[kind.family].net(config).state_dict())
+
+
+def exported(name: str, given: Restated) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """The config as it stands in a file, and the tensors."""
+    kind = CHECKPOINT_FORMATS[name]
+    run = export_tensors(given.state, kind.rules(given.config, None))
+    return json.loads(json.dumps(kind.export_config(given.config))), run.finish("the tensors cannot be exported")
+
+
 def strict(name: str) -> None:
     """A tensor that is missing, and one that is too many, are refused by name."""
-    kind = KINDS[name]
-    row = FAMILIES[kind.family]
-    config = row.example() if kind.example is None else kind.example()
-    data = json.loads(json.dumps(kind.export_config(config)))
-    tensors = export_tensors(row.net(config).state_dict(), kind.rules(config, None)).finish(
-        "the tensors cannot be exported"
-    )
+    data, tensors = exported(name, restated_example(name))
     gone = next(iter(tensors))
     for what, some in {
         "is missing": {key: x for key, x in tensors.items() if key != gone},
@@ -87,6 +109,7 @@ def refused(data: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], what: 
 
 def checkpoint_contracts(name: str) -> Iterator[Contract]:
     yield Contract("an exported checkpoint is read back unchanged", partial(there_and_back, name))
+    yield Contract("the exported model answers as before", partial(same_answers, name))
     yield Contract("missing and unexpected tensors are rejected by name", partial(strict, name))
 
 
@@ -115,21 +138,27 @@ def runs_for(name: str) -> None:
     verb = VERBS[name]
     media, answered = ", ".join(verb.runners), ", ".join(verb.answers)
     demand(verb.answers.keys() == verb.runners.keys(), f"answers are declared for {answered}, runners for {media}")
-    others = [place for place in (verb.example, verb.reply, verb.stream, verb.written) if place]
+    demand(
+        verb.views.keys() == verb.runners.keys(), f"views are declared for {', '.join(verb.views)}, runners for {media}"
+    )
+    others = [*verb.examples.values(), *filter(None, (verb.reply, verb.stream, verb.written))]
     for place in (*verb.runners.values(), verb.command, *verb.answers.values(), *others):
-        module, _, function = place.partition(":")
-        demand(
-            callable(getattr(importlib.import_module(module), function, None)), f"the function {place} does not exist"
-        )
+        demand(callable(found_at(place)), f"the function {place} does not exist")
+    for place in verb.views.values():
+        demand(isinstance(found_at(place), AnswerView), f"there is no AnswerView {place}")
+
+
+def found_at(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name, None)
 
 
 def analysed_somewhere(name: str) -> None:
-    """Of one of the usual models at least, and what comes out is JSON. Others may refuse it in words."""
+    """Of one kind of model at least, and what comes out is JSON. Others may refuse it in words."""
     one, refusals = ANALYSES[name], []
     demand(bool(one.equation) and bool(one.limit), "the analysis has no equation or no stated limit")
-    for family in SUBJECTS:
-        row, model = FAMILIES[family], model_of(family)
-        found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
+    for family in one_of_each(lambda row: bool(row.axes)):
+        found = trace_of(model_of(family))
         try:
             told = run_analysis(found, name, AnalysisRequest())
         except InputError as error:

@@ -4,16 +4,17 @@ task that it names, after which it can be asked.
 Without it a row could be listed and yet not be trained, served or read by a lens.
 """
 
+import json
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomlkit
 import torch
-from PIL import Image
+from torch import Tensor
 
 from regard.comparison.comparing import subject_of
 from regard.folders import load
@@ -21,31 +22,31 @@ from regard.look.analyses import AnalysisRequest, run_analysis
 from regard.look.document import model_title
 from regard.look.examples import input_kind
 from regard.look.lens import logit_lens
+from regard.look.trace import Trace
 from regard.modalities.goals import GOALS, batch_maker
-from regard.modalities.inputs import Picture
+from regard.modalities.media import MEDIA
+from regard.modalities.net_needs import unmet_needs
 from regard.modalities.page_inputs import PAGE_INPUTS
 from regard.modalities.processors import PROCESSORS, kind_for
 from regard.modalities.run_parts import Goal
 from regard.modalities.sources import SOURCES
-from regard.modalities.text.vocabulary import Vocabulary, tokenizer_symbols
 from regard.modalities.verb_table import VERBS
+from regard.modalities.verbs import answer_view, verb_function
 from regard.model import Model
 from regard.models.family import Family
+from regard.models.probing import logits_of, tensors
 from regard.nn.config import parse
 from regard.run.evaluation import evaluate_run
 from regard.run.training import train_run
 from regard.train.progress import SilentReporter
 from regard.zoo import FAMILIES, config_data, family_of
 
-from .families import inputs, logits_of, saved_and_loaded, tensors
+from .families import inputs, saved_and_loaded
 from .report import BrokenError, Contract, NothingError, demand, demand_close
 
 if TYPE_CHECKING:
     from regard.serve.model_list import ModelShelf
 
-SENTENCE, QUESTION = "the dog sees a cat", "who runs"
-WORDS = ["the dog sees a cat", "who runs today"]
-WAVE = [float(i % 7) for i in range(40)]
 FOLLOWS = (
     "vocab",
     "target_vocab",
@@ -53,16 +54,29 @@ FOLLOWS = (
     "head",
     "horizon",
     "quantiles",
-)  # keys that follow from the data or the task
-LENGTH, SIDE = 32, 16  # of texts in the runs; of images for a net that takes any
+    "length",
+)  # keys that follow from the data, the task or the preset
 
 
-def shown(row: Family) -> list[Picture]:
+def sample_inputs(row: Family) -> list[Any]:
     """One input of each medium."""
-    forms: dict[str, Any] = {"text": SENTENCE, "image": Image.new("RGB", (24, 24), (196, 62, 40)), "series": WAVE}
-    if unknown := [medium for medium in row.takes if medium not in forms]:
+    if unknown := [medium for medium in row.takes if medium not in MEDIA]:
         raise NothingError(f"no example input for {', '.join(unknown)}")
-    return [forms[medium] for medium in row.takes]
+    return [verb_function(MEDIA[medium].sample)() for medium in dict.fromkeys(row.takes)]
+
+
+def one_of_each(asked: Callable[[Family], bool]) -> list[str]:
+    """Of the families of which this holds, the first that takes and does what no one before does."""
+    kinds: dict[Any, str] = {}
+    for name, row in FAMILIES.items():
+        if asked(row):
+            kinds.setdefault((row.takes, row.verbs(row.example(), None)), name)
+    return list(kinds.values())
+
+
+def trace_of(model: Model) -> Trace[Any]:
+    """Of a sample; what a translator writes to it follows."""
+    return model.look(*sample_inputs(FAMILIES[model.family]))
 
 
 def model_of(family: str) -> Model:
@@ -72,15 +86,8 @@ def model_of(family: str) -> Model:
     if not any(kind.media == media for kind in PROCESSORS.values()):
         known = "; ".join(", ".join(sorted(kind.media)) for kind in PROCESSORS.values())
         raise BrokenError(f"no processor for its inputs, {', '.join(row.takes)}; there are processors for: {known}")
-    if "text" not in media:
-        processor = kind_for(row).blank(row, config, None)
-        if not row.has("image") and hasattr(processor, "size"):  # it takes any, and small ones are quick
-            processor = replace(processor, size=SIDE)
-        return Model(family, row.net(config).eval(), processor)
-    text = Vocabulary("words", config.vocab - 4).learn(WORDS)
-    return Model(
-        family, row.net(config).eval(), kind_for(row).blank(row, config, text), symbols=tokenizer_symbols(text)
-    )
+    small = kind_for(row).small(row, config)
+    return Model(family, row.net(config).eval(), small.processor, symbols=small.symbols)
 
 
 def own_net(family: str) -> None:
@@ -96,7 +103,7 @@ def looked(family: str) -> None:
     row, model = FAMILIES[family], model_of(family)
     if not row.axes:
         raise NothingError("the family declares no axes, so it has no attention maps")
-    found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
+    found = trace_of(model)
     demand(bool(tensors(found.output)), "the output for an example input is empty")
     demand(bool(found.sites), f"the family declares axes, {', '.join(row.axes)}, but has no attention maps")
 
@@ -135,7 +142,10 @@ def served(family: str) -> None:
         raise NothingError("not checked: the web page requires the extra [serve]")
     medium = input_kind(row.takes)
     demand(medium in PAGE_INPUTS, f"the web page has no input form for {medium}")
-    demand(bool(PAGE_INPUTS[medium].example(family)), f"the web page has no example input for {medium}")
+    demand(
+        bool(PAGE_INPUTS[medium].example(family, row.verbs(row.example(), None))),
+        f"the web page has no example input for {medium}",
+    )
     model_of(family)
     for name in row.offered:
         demand(name in row.presets, f"the web page offers {name}, which is not a preset of the family")
@@ -149,7 +159,7 @@ def compared(family: str) -> None:
     demand(row.has("attention"), "its config has no key 'attention', which a comparison changes")
     config = row.example()
     subject = subject_of(family, config, None, 0)
-    length = subject.real(LENGTH)
+    length = subject.real(32)
     net = row.net(row.reconfigured(config, subject.changes(config, length))).eval()
     batch = subject.one(length)
     demand(bool(subject.outputs(net, batch).isfinite().all()), "the outputs of the comparison are not finite")
@@ -188,13 +198,7 @@ def run_text(family: str, task: str, data: str, folder: Path, steps: int) -> str
     row, source = FAMILIES[family], SOURCES[data]
     assert source.example is not None
     settings = {key: x for key, x in config_data(row.example()).items() if key not in FOLLOWS}
-    if "length" in settings and "text" in row.takes:
-        settings["length"] = LENGTH
-    elif "series" in row.takes:
-        settings.pop("length", None)  # it follows from the data's window
-    given = asked_of_data(GOALS[task], data) | source.example(folder)
-    if not row.has("image") and hasattr(source.settings, "size"):
-        given["size"] = SIDE
+    given = asked_of_data(GOALS[task], data) | source.example(folder) | source.example_for(row)
     document = {
         "folder": str(folder / "run"),
         "task": {"kind": task},
@@ -225,7 +229,7 @@ def nearest(row: Family, settings: dict[str, Any]) -> str:
             made: Any = parse(row.config, config_data(preset) | settings)
         except ValueError:
             continue
-        if all(getattr(made, key) == x for key, x in vars(row.example()).items() if key not in (*FOLLOWS, "length")):
+        if all(getattr(made, key) == x for key, x in vars(row.example()).items() if key not in FOLLOWS):
             return name
     return next(iter(row.presets))
 
@@ -247,6 +251,8 @@ def little_data(family: str, task: str) -> str:
 def trained(family: str, task: str, data: str = "") -> None:
     """A run of two steps, measured; its model is loaded, offered by the shelf, looked at and asked."""
     row, data = FAMILIES[family], data or little_data(family, task)
+    unmet = unmet_needs(row, (task,))
+    demand(not unmet, "; ".join(unmet))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = folder / "run.toml"
@@ -263,20 +269,26 @@ def trained(family: str, task: str, data: str = "") -> None:
         for verb in verbs:
             asked(model, verb, row)
         if row.axes:
-            demand(
-                bool(model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None]).sites),
-                "the trained model has no attention maps",
-            )
+            demand(bool(trace_of(model).sites), "the trained model has no attention maps")
 
 
 def asked(model: Model, verb: str, row: Family) -> None:
-    """One of the library's verbs; others have arguments of their own."""
+    """One of the library's verbs; others have arguments of their own. What comes out can be shown."""
     ask = getattr(model, verb, None)
     if ask is None:
         return
-    given: Sequence[Any] = (QUESTION, SENTENCE) if verb == "answer" else shown(row)[:1]
+    given = (*VERBS[verb].before, *sample_inputs(row)[:1])
     with torch.inference_mode():
-        demand(ask(*given) is not None, f"the verb {verb!r} returns None")
+        found = ask(*given)
+    demand(found is not None, f"the verb {verb!r} returns None")
+    view = answer_view(model, verb)
+    answers = found if isinstance(found, list) else [found]
+    if not isinstance(found, Tensor):  # a vector, which is shown with what it stands for
+        json.dumps([view.data(one) for one in answers])
+        demand(bool(view.lines(answers)), f"the answer to the verb {verb!r} has no lines for a terminal")
+        columns = [view.columns(one) for one in answers]
+        json.dumps(columns)
+        demand(all(columns), f"the answer to the verb {verb!r} has no columns for a table")
 
 
 def analyses_of(family: str) -> None:
@@ -284,7 +296,7 @@ def analyses_of(family: str) -> None:
     model, row = model_of(family), FAMILIES[family]
     if not row.axes:
         raise NothingError("the family declares no axes")
-    found = model.look(*shown(row)[: 1 if row.takes == ("text", "text") else None])
+    found = trace_of(model)
     sized = [(site.rows.size * site.columns.size, name) for name, site in found.sites.items() if site.kind == "weights"]
     if not sized:
         raise NothingError("no attention weight maps")

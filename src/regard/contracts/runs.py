@@ -22,10 +22,13 @@ from regard.train.progress import SilentReporter
 from regard.train.runfile_text import run_file_text
 from regard.zoo import FAMILIES
 
+from .equality import same
 from .reach import data_for, little_data, run_text, trained
 from .report import BrokenError, Contract, NothingError, demand
 
 STEPS = 4
+SAMPLED = 16  # rows of a split that are read, and the last
+NO_EXAMPLE = "the data has no example: define one with DataKind(example=...)"
 
 
 def learner_of(task: str) -> str:
@@ -115,7 +118,8 @@ def goal_contracts(task: str) -> Iterator[Contract]:
 
 def opened(name: str, folder: Path) -> Any:
     row = SOURCES[name]
-    demand(row.example is not None, "the data has no example: define one with DataKind(example=...)")
+    require_files(name)
+    demand(row.example is not None, NO_EXAMPLE)
     assert row.example is not None
     known = {one.name for one in fields(row.settings)}
     given = row.example(folder)
@@ -129,7 +133,8 @@ def example_written(name: str) -> None:
 
 
 def rows_read(name: str) -> None:
-    """By the run of a task that it serves, every row twice alike."""
+    """By the run of a task that it serves: every row twice alike, and the same when it is opened again."""
+    require_example(name)
     task, family = server_of(name)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -138,14 +143,29 @@ def rows_read(name: str) -> None:
         run = read_run(file)
         config = FAMILIES[family].example()
         plan = RunPlan(run.task, run.data, 0, 2, folder, family, config, {}, None, load)
-        found = SOURCES[name].open(plan)
-        demand("train" in found.splits, f"no train split, only {', '.join(found.splits)}")
-        for split, rows in found.splits.items():
+        found, again = (SOURCES[name].open(plan).splits for _ in range(2))
+        demand("train" in found, f"no train split, only {', '.join(found)}")
+        for split, rows in found.items():
             demand(len(rows) > 0, f"the {split} split has no rows")
             demand(bool(str(rows.where(0))), f"the {split} split does not report the location of its first row")
-            for i in {0, len(rows) // 2, len(rows) - 1}:
-                same = repr(rows[i]) == repr(rows[i])
-                demand(same, f"row {i} of the {split} split differs each time it is read")
+            demand(split in again, f"the {split} split is missing when the data is opened again")
+            others = again[split]
+            told = f"the {split} split has {len(rows)} rows, and {len(others)} when the data is opened again"
+            demand(len(rows) == len(others), told)
+            for i in sorted({*range(0, len(rows), max(len(rows) // SAMPLED, 1)), len(rows) - 1}):
+                row = rows[i]
+                demand(same(row, rows[i]), f"row {i} of the {split} split differs each time it is read")
+                demand(same(row, others[i]), f"row {i} of the {split} split differs each time the data is opened")
+
+
+def require_files(name: str) -> None:
+    if SOURCES[name].describe:
+        raise NothingError("it is given in Python only, and cannot be written as files")
+
+
+def require_example(name: str) -> None:
+    require_files(name)
+    demand(SOURCES[name].example is not None, f"not checked: {NO_EXAMPLE}")
 
 
 def server_of(name: str) -> tuple[str, str]:
@@ -162,6 +182,7 @@ def server_of(name: str) -> tuple[str, str]:
 
 
 def served(name: str) -> None:
+    require_example(name)
     task, family = server_of(name)
     trained(family, task, name)
 

@@ -34,10 +34,17 @@ def unpacked_file(path: Path) -> Path:
         )
     if path.suffix.lower() not in OPENERS:
         return path
-    identity = f"{os.path.abspath(path)}\0{about.st_size}\0{about.st_mtime_ns}"
+    return derived_file(path, "", path.stem, lambda: chunks(path))
+
+
+def derived_file(path: Path, how: str, name: str, pieces: Callable[[], Iterator[bytes]]) -> Path:
+    """What is made of a file, piece by piece, as a file in the cache; it is made once, and anew when its source has
+    changed. ``how`` tells apart what is made of one source."""
+    about = os.stat(path)
+    identity = f"{os.path.abspath(path)}\0{about.st_size}\0{about.st_mtime_ns}" + (f"\0{how}" if how else "")
     key = hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
     folder = cache_folder() / "unpacked"
-    target = folder / f"{key}-{path.stem}"
+    target = folder / f"{key}-{name}"
     if target.exists():
         return target
     try:
@@ -45,7 +52,7 @@ def unpacked_file(path: Path) -> Path:
         sweep(folder)
         with exclusive_lock(folder / f".{key}.lock"):
             if not target.exists():  # another process may have done it while this one waited
-                unpack_into(path, target, about)
+                unpack_into(pieces, target, about)
     except OSError as error:
         raise full(folder, 0, error) from None
     return target
@@ -63,13 +70,13 @@ def cache_folder() -> Path:
         raise InputError("the home folder for the cache is unknown", fix="set REGARD_CACHE to a folder") from None
 
 
-def unpack_into(path: Path, target: Path, about: os.stat_result) -> None:
+def unpack_into(pieces: Callable[[], Iterator[bytes]], target: Path, about: os.stat_result) -> None:
     """Whole or not at all: the target takes its name only when all of it is on disk."""
     handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=target.parent)
     written = 0
     try:
         with open(handle, "wb") as part:
-            for chunk in chunks(path):
+            for chunk in pieces():
                 part.write(chunk)
                 written += len(chunk)
             part.flush()

@@ -8,12 +8,12 @@ import numpy as np
 from .counter_rng import AUGMENT, philox
 from .order import Order
 from .repeated import RepeatedOrder
-from .rows import Numbers, Rows
+from .rows import IntegerArray, Rows
 
 SHOWN = 5
 
 Collate = Callable[[Sequence[Any]], Any]
-Drawing = Callable[[Sequence[Any], Sequence[np.random.Philox]], Any]
+RandomCollate = Callable[[Sequence[Any], Sequence[np.random.Philox]], Any]
 
 
 class Batches:
@@ -27,7 +27,7 @@ class Batches:
     def __len__(self) -> int:
         return len(self.order)
 
-    def rows(self, step: int) -> Numbers:
+    def rows(self, step: int) -> IntegerArray:
         return self.order.rows(step)
 
     def examples(self) -> int:
@@ -54,7 +54,7 @@ class Batches:
 class RandomBatches(Batches):
     """Batches that chance has a part in: each row of each step has numbers of its own, however the batch is split."""
 
-    def __init__(self, rows: Rows, order: Order, draw: Drawing, seed: int) -> None:
+    def __init__(self, rows: Rows, order: Order, draw: RandomCollate, seed: int) -> None:
         self.source, self.order, self.draw, self.seed = rows, order, draw, seed
 
     def collate(self, rows: Sequence[int], step: int) -> Any:

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from regard.errors import InputError
 
 SHOWN = 10
+OTHER = "invalid UTF-8"  # in the reason of a line that is no text
 
 
 class DamagedError(ValueError):
     """A file that cannot be used, and why."""
 
 
-class PassingError(DamagedError):
+class TransientError(DamagedError):
     """One that may be readable the next time: it could not be opened, or there was too little memory."""
 
 
@@ -55,5 +56,6 @@ def check_fault_share(
         where="\n    ".join([*shown, *more]) or name,
         got=f"{bad} of {total} {many} are bad" + (f" ({bad / total:.2%})" if total else ""),
         expected=("" if bad < total else f"at least one valid {one}, and ") + f"at most {share:.2%} bad {many}",
-        fix=f"fix the data, or allow a larger fraction of bad {many}" if bad else "check that this is the right file",
+        fix=(f"fix the data, or allow a larger fraction of bad {many}" if bad else "check that this is the right file")
+        + ("; if the text is in another encoding, set data.encoding" if any(OTHER in one for one in shown) else ""),
     )

@@ -6,11 +6,14 @@ from pathlib import Path
 
 from regard.errors import InputError
 
+from .encodings import encoding_of
 from .records import open_csv
 from .rows import Rows
+from .table_format import DETECTED, TableFormat, TableOptions, file_format, find_format
 from .tables import open_jsonl, open_plain, open_tsv
 
 TABLES = ("jsonl", "json", "tsv", "csv")
+PAIR = ("source", "target")
 
 
 def find_file(name: str, base: Path) -> Path:
@@ -34,32 +37,51 @@ def data_folder_hint() -> str:
     return f"set REGARD_DATA to the folder of your data (it is {data}), or give another path"
 
 
-def pair_rows(paths: Sequence[Path], columns: Sequence[int | str]) -> Rows:
+def pair_rows(paths: Sequence[Path], columns: Sequence[int | str], options: TableOptions = DETECTED) -> Rows:
+    return read_pairs(paths, columns, options)[0]
+
+
+def read_pairs(
+    paths: Sequence[Path], columns: Sequence[int | str], options: TableOptions
+) -> tuple[Rows, tuple[TableFormat, ...]]:
+    """Two plain files side by side, or a table with two columns; and how they are read."""
     if len(paths) == 2:
-        return open_plain(*paths)
+        formats = tuple(TableFormat("text", encoding_of(path, options.encoding)) for path in paths)
+        return open_plain(*paths, encodings=[one.encoding for one in formats]), formats
     if len(paths) != 1 or len(columns) != 2:
         raise InputError(
             "text pairs need one file with two columns, or two files",
             got=f"{len(paths)} files, columns {list(columns)}",
         )
-    return table_rows(paths[0], columns)
+    form = find_format(paths[0], columns, PAIR, options)
+    return open_table(paths[0], columns, form), (form,)
 
 
-def text_rows(paths: Sequence[Path], key: int | str) -> Rows:
-    path = only_file(paths)
-    return table_rows(path, [key]) if file_format(path) in TABLES else open_plain(path)
+def read_texts(path: Path, key: int | str, options: TableOptions) -> tuple[Rows, TableFormat]:
+    """A text in each row of a table, or in each line of any other file."""
+    if file_format(path) in TABLES:
+        form = find_format(path, [key], ["text"], options)
+    else:
+        form = TableFormat("text", encoding_of(path, options.encoding))
+    return open_table(path, [key], form), form
 
 
-def table_rows(path: Path, columns: Sequence[int | str]) -> Rows:
-    """By the file's name: jsonl, csv, or else columns between tabs."""
-    form = file_format(path)
-    if form in ("jsonl", "json"):
-        return open_jsonl(path, [str(column) for column in columns])
-    return open_csv(path, columns) if form == "csv" else open_tsv(path, columns)
+def table_rows(
+    path: Path, columns: Sequence[int | str], roles: Sequence[str] = (), options: TableOptions = DETECTED
+) -> Rows:
+    """Some columns of a table; ``roles`` say what each is, by which a header is known."""
+    return open_table(path, columns, find_format(path, columns, roles, options))
 
 
-def file_format(path: Path) -> str:
-    return path.name.lower().removesuffix(".gz").removesuffix(".xz").rpartition(".")[2]
+def open_table(path: Path, columns: Sequence[int | str], form: TableFormat) -> Rows:
+    """As its format says."""
+    if form.kind == "text":
+        return open_plain(path, encodings=[form.encoding])
+    if form.kind == "jsonl":
+        return open_jsonl(path, [str(column) for column in columns], encoding=form.encoding)
+    if form.kind == "tsv":
+        return open_tsv(path, columns, header=form.header, encoding=form.encoding)
+    return open_csv(path, columns, header=form.header, delimiter=form.delimiter, encoding=form.encoding)
 
 
 def only_file(paths: Sequence[Path]) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from .faults import PassingError
+from .faults import TransientError
 from .locations import DataPlace
 
 WHOLE = 1 << 28  # bytes of a file that are all read; of a larger one, pieces
@@ -46,7 +46,7 @@ def fingerprint_named(place: DataPlace, names: Sequence[str]) -> str:
     """Of those that are there."""
     files = []
     for name in names:
-        with suppress(PassingError):
+        with suppress(TransientError):
             files.append((name, place.stamp(name).size))
     return fingerprint_files(place.path, files)
 

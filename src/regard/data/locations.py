@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from regard.errors import InputError
 
-from .faults import Fault, PassingError, printable
+from .faults import Fault, TransientError, printable
 
 BYTES = 1 << 28  # of a file
 CLUTTER = ("__MACOSX", "Thumbs.db", "desktop.ini")  # what systems leave in folders; and all that begins with a dot
@@ -86,9 +86,9 @@ class DataFolder:
         try:
             about = os.stat(self.path / safe_member(name))
         except OSError as error:
-            raise PassingError(f"cannot be read: {error.strerror}") from None
+            raise TransientError(f"cannot be read: {error.strerror}") from None
         if not stat.S_ISREG(about.st_mode):  # a pipe could block for ever, a device never end
-            raise PassingError("is not a regular file")
+            raise TransientError("is not a regular file")
         return FileStamp(about.st_size, about.st_mtime_ns)
 
     def read(self, name: str) -> bytes:
@@ -97,7 +97,7 @@ class DataFolder:
             with open(self.path / safe_member(name), "rb") as file:
                 return file.read(BYTES)
         except OSError as error:
-            raise PassingError(f"cannot be read: {error.strerror}") from None
+            raise TransientError(f"cannot be read: {error.strerror}") from None
 
 
 class Entry(NamedTuple):
@@ -141,7 +141,7 @@ class Archive:
 
     def entry(self, name: str) -> Entry:
         if name not in self.entries:
-            raise PassingError("cannot be read: file not found in the archive")
+            raise TransientError("cannot be read: file not found in the archive")
         return self.entries[name]
 
     def stamp(self, name: str) -> FileStamp:
@@ -151,7 +151,7 @@ class Archive:
         entry = self.entry(name)
         check_bytes(max(entry.size, entry.packed))
         if entry.flags & ENCRYPTED or entry.method not in (STORED, DEFLATED):
-            raise PassingError("is encrypted or uses an unsupported compression method")
+            raise TransientError("is encrypted or uses an unsupported compression method")
         try:
             with open(self.path, "rb") as file:
                 file.seek(entry.start)
@@ -161,9 +161,9 @@ class Archive:
             if entry.method == DEFLATED:
                 raw = zlib.decompressobj(-zlib.MAX_WBITS).decompress(raw, entry.size + 1)
         except (OSError, ValueError, zlib.error, struct.error) as error:
-            raise PassingError(f"cannot be read: {error}") from None
+            raise TransientError(f"cannot be read: {error}") from None
         if len(raw) != entry.size or zlib.crc32(raw) != entry.checksum:
-            raise PassingError("the archive is corrupt here: wrong size or checksum")
+            raise TransientError("the archive is corrupt here: wrong size or checksum")
         return raw
 
 
@@ -183,15 +183,15 @@ def leads_out(name: str) -> bool:
 def safe_member(name: str) -> str:
     """A path that a data file names, if it cannot lead out of the folder."""
     if leads_out(name):
-        raise PassingError("the path points outside the folder")
+        raise TransientError("the path points outside the folder")
     try:
         if b"\0" not in os.fsencode(name):
             return name
     except UnicodeEncodeError:
         pass
-    raise PassingError("invalid file name")
+    raise TransientError("invalid file name")
 
 
 def check_bytes(size: int) -> None:
     if size > BYTES:
-        raise PassingError(f"the file has {size} bytes, more than the limit of {BYTES}")
+        raise TransientError(f"the file has {size} bytes, more than the limit of {BYTES}")

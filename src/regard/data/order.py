@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from regard.errors import InputError
 
 from .counter_rng import ORDER, permutation, philox
-from .rows import Numbers
+from .rows import IntegerArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Order:
     def __init__(
         self,
         count: int,
-        lengths: Numbers | None = None,
+        lengths: IntegerArray | None = None,
         *,
         budget: int | None = None,
         rows: int | None = None,
@@ -84,7 +84,7 @@ class Order:
         return current
 
 
-def cut(lengths: Numbers, sizes: NDArray[np.int64], budget: int, rows: int) -> NDArray[np.int64]:
+def cut(lengths: IntegerArray, sizes: NDArray[np.int64], budget: int, rows: int) -> NDArray[np.int64]:
     """Where batches begin, and the end of the last: each takes as many of the sorted rows as it may.
 
     ``lengths`` (groups, fields) are those of rows that are alike, ``sizes`` how many rows there are of each: the cost
@@ -105,7 +105,7 @@ def cut(lengths: Numbers, sizes: NDArray[np.int64], budget: int, rows: int) -> N
     return np.array([*cuts, place])
 
 
-def check(count: int, lengths: Numbers | None, budget: int | None, rows: int | None) -> None:
+def check(count: int, lengths: IntegerArray | None, budget: int | None, rows: int | None) -> None:
     if count < 1:
         raise InputError("the data has no rows to batch")
     if budget is None and rows is None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from regard.errors import InputError
 
-from .archives import unpacked_file
+from .encodings import UTF8, encoding_of, utf8_file
 from .lines import MARK
 
 LARGEST_TEXT = 1 << 25  # bytes
@@ -15,9 +15,9 @@ def read_lines(path: Path) -> list[str]:
     return [line for line in read_text(path, LARGEST_TEXT).split("\n") if line.strip()]
 
 
-def read_text(path: Path, largest: int | None = None) -> str:
+def read_text(path: Path, largest: int | None = None, encoding: str = UTF8) -> str:
     """As it is, but for a mark at its beginning and CRs at ends of lines. What is no text is refused, and where."""
-    plain = unpacked_file(path)
+    plain = utf8_file(path, encoding_of(path, encoding))
     size = plain.stat().st_size
     if largest is not None and size > largest:
         raise InputError(
@@ -37,7 +37,7 @@ def read_text(path: Path, largest: int | None = None) -> str:
     except UnicodeDecodeError as error:
         text, broken = "", error.start
     if broken >= 0:
-        fix = "if the file is text in another encoding, convert it to UTF-8"
+        fix = "if the file is text in another encoding, convert it to UTF-8 or set data.encoding"
         got = f"invalid data at byte {broken:,}"
         raise InputError(f"{path.name} is not a text file", where=str(path), got=got, expected="UTF-8 text", fix=fix)
     if not text.strip():

@@ -19,7 +19,7 @@ from .order import Order
 from .rows import Rows
 
 
-class Repeated:
+class RepeatedRows:
     """Rows: each ``copies`` times in a row."""
 
     def __init__(self, rows: Rows, copies: int) -> None:

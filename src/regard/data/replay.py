@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from regard.errors import InputError
 
 from .counter_rng import ORDER, philox, uniform_samples
-from .rows import Numbers
+from .rows import IntegerArray
 
 Row = Mapping[str, NDArray[Any]]
 Field = tuple[str, tuple[int, ...]]  # a numpy type, and the shape of one row
@@ -71,8 +71,8 @@ class Replay:
             os.close(descriptor)
         return self.count
 
-    def cut(self, count: int) -> None:
-        """Back to so many rows: what came after them is learned anew."""
+    def rewind(self, count: int) -> None:
+        """Only the first ``count`` are there from now on. The files are only read: another process may write them."""
         for name in self.fields:
             size, path = count * self.bytes_of(name), self.file(name)
             there = path.stat().st_size if path.is_file() else 0
@@ -84,9 +84,15 @@ class Replay:
                     expected=f"at least {size}",
                     fix="restore the file, or start a new run",
                 )
-            if there > size:
-                os.truncate(path, size)
         self.count = count
+
+    def cut(self, count: int) -> None:
+        """Back to so many rows: what came after them is learned anew."""
+        self.rewind(count)
+        for name in self.fields:
+            size, path = count * self.bytes_of(name), self.file(name)
+            if path.is_file() and path.stat().st_size > size:
+                os.truncate(path, size)
 
     def examples(self) -> int:
         return self.count
@@ -101,7 +107,7 @@ class Replay:
         """Batches in an epoch: such data has none, and each step counts as one."""
         return 1
 
-    def rows(self, step: int) -> Numbers:
+    def rows(self, step: int) -> IntegerArray:
         """Drawn with (seed, step) alone from the rows that are there at this step."""
         there = min(self.count, self.room)
         if not there:

@@ -11,7 +11,7 @@ from regard.errors import InputError
 from .counter_rng import HOLDOUT, permutation, philox
 from .faults import Fault
 
-Numbers = NDArray[np.integer[Any]]
+IntegerArray = NDArray[np.integer[Any]]
 
 
 class Rows(Protocol):
@@ -22,7 +22,7 @@ class Rows(Protocol):
         """What was left out, and is not counted in the length."""
 
     @property
-    def lengths(self) -> Numbers | None:
+    def lengths(self) -> IntegerArray | None:
         """(n,) or (n, fields): what each costs, such as tokens or bytes; None where all cost the same."""
 
     def __len__(self) -> int: ...
@@ -39,7 +39,7 @@ class Data(Protocol):
     def __len__(self) -> int:
         """Batches in an epoch."""
 
-    def rows(self, step: int) -> Sequence[int] | Numbers: ...
+    def rows(self, step: int) -> Sequence[int] | IntegerArray: ...
 
     def collate(self, rows: Sequence[int], step: int) -> Any: ...
 
@@ -50,7 +50,7 @@ class Data(Protocol):
 class Subset:
     """Some of the rows, under new numbers."""
 
-    def __init__(self, rows: Rows, indices: Numbers, faults: Sequence[Fault] = ()) -> None:
+    def __init__(self, rows: Rows, indices: IntegerArray, faults: Sequence[Fault] = ()) -> None:
         self.source, self.indices, self.faults = rows, indices, faults
         self.lengths = None if rows.lengths is None else rows.lengths[indices]
 
@@ -66,6 +66,15 @@ class Subset:
         return self.source.where(int(self.indices[i]))
 
 
+def labels_of_rows(rows: Any) -> IntegerArray | None:
+    """The number of each row's label, without reading the rows; None where they have none, or nobody knows."""
+    if isinstance(rows, Subset):
+        found = labels_of_rows(rows.source)
+        return None if found is None else found[rows.indices]
+    labels: IntegerArray | None = getattr(rows, "row_labels", None)
+    return labels
+
+
 def split_held_out(rows: Rows, size: int | float, seed: int) -> tuple[Subset, Subset]:
     """Rows to train on, and a number or a share of them to validate on: the same ones for the same seed.
 
@@ -75,7 +84,7 @@ def split_held_out(rows: Rows, size: int | float, seed: int) -> tuple[Subset, Su
     return Subset(rows, learned, rows.faults), Subset(rows, kept_out)
 
 
-def split_indices(total: int, size: int | float, seed: int, what: str = "rows") -> tuple[Numbers, Numbers]:
+def split_indices(total: int, size: int | float, seed: int, what: str = "rows") -> tuple[IntegerArray, IntegerArray]:
     """The numbers below ``total`` in two parts, each in order; the second has ``size`` of them, or this share."""
     count = size if isinstance(size, int) else max(1, round(size * total))
     if not 1 <= count < total:

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from regard.errors import InputError
 
-from .archives import unpacked_file
+from .encodings import UTF8, utf8_file
 from .faults import Fault
 from .lines import Lines
 
 BLOCK = 1 << 22  # bytes that are checked at once
-WIDEST = 1 << 26  # bytes of a line that is read at all
-LONGEST = 1 << 16  # bytes of a field, unless told otherwise
+LONGEST_LINE = 1 << 26  # bytes of a line that is read at all
+LONGEST_FIELD = 1 << 16  # bytes of a field, unless told otherwise
 
 
 class UnfitError(ValueError):
@@ -199,6 +199,13 @@ def checked(field: bytes, name: str, longest: int) -> str:
     return field.decode("utf-8")
 
 
+def checked_text(field: str, name: str, longest: int) -> str:
+    """The same of what is text already. To bytes, only the space of ASCII is empty."""
+    if len(field) * 4 > longest or not field.strip():
+        return checked(field.encode("utf-8"), name, longest)
+    return field
+
+
 def kind(value: object) -> str:
     names = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
     return names.get(type(value), "number")
@@ -231,8 +238,10 @@ class Left(Sequence[Fault]):
     def explain(self, number: int) -> Fault:
         for source in self.sources:
             lines = source.lines
-            if (size := int(lines.starts[number + 1] - lines.starts[number])) > WIDEST:
-                return Fault(lines.name, number + 1, f"the line has {size} bytes, more than the limit of {WIDEST}")
+            if (size := int(lines.starts[number + 1] - lines.starts[number])) > LONGEST_LINE:
+                return Fault(
+                    lines.name, number + 1, f"the line has {size} bytes, more than the limit of {LONGEST_LINE}"
+                )
             try:
                 source.form.split(lines[number])
             except UnfitError as reason:
@@ -250,7 +259,7 @@ class TextTable:
         self.sources = tuple(sources)
         kept, left, lengths = [], [], []
         for first, last in line_ranges([source.lines.starts for source in sources], skip):
-            if any(source.lines.starts[last] - source.lines.starts[first] > WIDEST for source in sources):
+            if any(source.lines.starts[last] - source.lines.starts[first] > LONGEST_LINE for source in sources):
                 left.append(np.array([first]))
                 continue
             blocks = [LineBlock(source.lines, first, last) for source in sources]
@@ -294,9 +303,10 @@ def line_ranges(starts: Sequence[NDArray[np.int64]], first: int) -> Iterator[tup
         first = last
 
 
-def open_plain(*paths: Path, longest: int = LONGEST) -> TextTable:
+def open_plain(*paths: Path, longest: int = LONGEST_FIELD, encodings: Sequence[str] = ()) -> TextTable:
     """An example a line; with several files, line i of one belongs to line i of the others."""
-    sources = [TableFile(Lines(unpacked_file(path), str(path)), Whole(longest)) for path in paths]
+    found = zip(paths, encodings or [UTF8] * len(paths), strict=True)
+    sources = [TableFile(Lines(utf8_file(path, encoding), str(path)), Whole(longest)) for path, encoding in found]
     counts = [len(source.lines) for source in sources]
     if len(set(counts)) > 1:
         raise InputError(
@@ -309,9 +319,16 @@ def open_plain(*paths: Path, longest: int = LONGEST) -> TextTable:
     return TextTable(sources)
 
 
-def open_tsv(path: Path, columns: Sequence[int | str], *, header: bool = False, longest: int = LONGEST) -> TextTable:
+def open_tsv(
+    path: Path,
+    columns: Sequence[int | str],
+    *,
+    header: bool = False,
+    longest: int = LONGEST_FIELD,
+    encoding: str = UTF8,
+) -> TextTable:
     """Columns by number, from 1, or by the names that the first line gives. Then, or with ``header``, it is no row."""
-    lines = Lines(unpacked_file(path), str(path))
+    lines = Lines(utf8_file(path, encoding), str(path))
     first = opening(lines)
     if first == len(lines):
         raise InputError(
@@ -327,15 +344,15 @@ def open_tsv(path: Path, columns: Sequence[int | str], *, header: bool = False, 
     return TextTable([TableFile(lines, TabColumns(chosen, shown, count, longest))], skip=first + 1 if named else first)
 
 
-def open_jsonl(path: Path, keys: Sequence[str], *, longest: int = LONGEST) -> TextTable:
+def open_jsonl(path: Path, keys: Sequence[str], *, longest: int = LONGEST_FIELD, encoding: str = UTF8) -> TextTable:
     """The values of some keys of the object in each line."""
-    return TextTable([TableFile(Lines(unpacked_file(path), str(path)), JsonKeys(tuple(keys), longest))])
+    return TextTable([TableFile(Lines(utf8_file(path, encoding), str(path)), JsonKeys(tuple(keys), longest))])
 
 
 def opening(lines: Lines) -> int:
     """The number of the first line that is not blank: the one that says how many columns there are."""
     for i in range(len(lines)):
-        if (size := int(lines.starts[i + 1] - lines.starts[i])) > WIDEST:
+        if (size := int(lines.starts[i + 1] - lines.starts[i])) > LONGEST_LINE:
             raise InputError("the first line is too long", where=lines.name, got=f"{size} bytes")
         if lines[i].strip():
             return i
@@ -345,7 +362,7 @@ def opening(lines: Lines) -> int:
 def usual(lines: Lines, first: int) -> int:
     """How many columns most of the first lines have: one bad line at the top is only a bad line."""
     some = range(first, min(first + 100, len(lines)))
-    small = [i for i in some if int(lines.starts[i + 1] - lines.starts[i]) <= WIDEST]
+    small = [i for i in some if int(lines.starts[i + 1] - lines.starts[i]) <= LONGEST_LINE]
     counts = Counter(lines[i].count(b"\t") + 1 for i in small if lines[i].strip())
     return counts.most_common(1)[0][0]
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.nn.arguments import explain_methods
 from regard.nn.config import not_at_least, not_finite, not_positive, refuse
 
 from .incremental import IncrementalDecoder
@@ -26,6 +27,7 @@ from .steps import GeneratedTokens, limits
 MOST = 256  # beams: beyond, a search takes minutes and finds nothing better
 
 
+@explain_methods
 @dataclass(frozen=True, kw_only=True)
 class Beam:
     """Beam search."""

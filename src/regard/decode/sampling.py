@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from regard.nn.arguments import explain_methods
 from regard.nn.config import not_above_zero, not_at_least, not_finite, refuse
 
 
+@explain_methods
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
     """Sampling of tokens; the filters are applied in this order."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from regard.nn.arguments import explain_methods
 from regard.nn.config import not_at_least, not_positive, refuse
 
 from .beam import Beam
@@ -10,6 +11,7 @@ from .sampling import Sampling
 FOUR = Beam()
 
 
+@explain_methods
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
     """Settings of text generation: beam search (greedy with one beam), or sampling where ``sampling`` is given."""

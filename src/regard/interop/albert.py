@@ -8,6 +8,7 @@ from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, embeddings, export_sizes, heads_of, sizes
+from .defaults import kind_defaults
 from .foreign import ForeignConfig
 from .rules import Entry, Rule, Tied
 
@@ -23,17 +24,14 @@ ARCHITECTURES = {
 
 
 def config(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("albert"))
     theirs.expect("num_hidden_groups", 1)
     theirs.expect("inner_group_num", 1)
-    theirs.expect("position_embedding_type", "absolute")
     theirs.expect("tie_word_embeddings", True)
     theirs.ignore("classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks")
     theirs.ignore("layers_to_keep")
-    return replace(
-        sizes(theirs, vocab=30000, dim=4096, depth=12, heads=64, hidden=16384, dropout=0.0, act="gelu_new"),
-        narrow=theirs.size("embedding_size", 128),
-        shared=True,
-    )
+    narrow = theirs.size("embedding_size")
+    return replace(sizes(theirs, theirs.size("num_hidden_layers")), narrow=narrow, shared=True)
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:

@@ -8,7 +8,8 @@ from regard.decode.symbols import PAD
 from regard.errors import InputError
 from regard.models.bert import Config, Head
 
-from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
+from .defaults import kind_defaults
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, default_labels
 from .rules import Dropped, Entry, Rule, Tied
 
 SYMBOLS = {PAD: 0}
@@ -24,34 +25,29 @@ ARCHITECTURES = {
 
 
 def config(theirs: ForeignConfig) -> Config:
-    theirs.expect("position_embedding_type", "absolute")
-    theirs.expect("is_decoder", False)
-    theirs.expect("add_cross_attention", False)
+    theirs.assume(kind_defaults("bert"))
     theirs.expect("tie_word_embeddings", True)
     theirs.ignore("directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers")
     theirs.ignore("pooler_size_per_head", "pooler_type")
-    return sizes(theirs, vocab=30522, dim=768, depth=12, heads=12, hidden=3072, dropout=0.1, act=None)
+    return sizes(theirs, theirs.depth("num_hidden_layers"))
 
 
-def sizes(
-    theirs: ForeignConfig, *, vocab: int, dim: int, depth: int, heads: int, hidden: int, dropout: float, act: str | None
-) -> Config:
-    """The config keys shared by BERT and ALBERT, whose defaults differ."""
+def sizes(theirs: ForeignConfig, depth: int) -> Config:
+    """The config keys shared by BERT and ALBERT, whose layers are one."""
     theirs.divides("num_attention_heads", "hidden_size")
     head, classes = labels_of(theirs)
-    said = "hidden_act" in theirs.data or act is None
     return Config(
-        vocab=theirs.size("vocab_size", vocab),
-        length=theirs.size("max_position_embeddings", 512),
-        segments=theirs.size("type_vocab_size", 2),
-        dim=theirs.size("hidden_size", dim),
-        depth=theirs.depth("num_hidden_layers", depth) if act is None else theirs.size("num_hidden_layers", depth),
-        heads=theirs.size("num_attention_heads", heads),
-        hidden=theirs.size("intermediate_size", hidden),
-        dropout=theirs.share("hidden_dropout_prob", dropout),
-        attention_dropout=theirs.share("attention_probs_dropout_prob", dropout),
-        eps=theirs.above_zero("layer_norm_eps", 1e-12),
-        activation=theirs.activation("hidden_act") if said else "gelu_tanh",
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("max_position_embeddings"),
+        segments=theirs.size("type_vocab_size"),
+        dim=theirs.size("hidden_size"),
+        depth=depth,
+        heads=theirs.size("num_attention_heads"),
+        hidden=theirs.size("intermediate_size"),
+        dropout=theirs.share("hidden_dropout_prob"),
+        attention_dropout=theirs.share("attention_probs_dropout_prob"),
+        eps=theirs.above_zero("layer_norm_eps"),
+        activation=theirs.activation("hidden_act"),
         head=head,
         classes=classes,
     )
@@ -59,12 +55,10 @@ def sizes(
 
 def labels_of(theirs: ForeignConfig) -> tuple[Head, int]:
     """The head by the architecture name, where the tensors do not determine it, and the number of labels."""
-    kind = str(next(iter(theirs.data.get("architectures") or [""]), ""))
+    kind = theirs.architecture()
     head: Head = "tags" if kind.endswith("TokenClassification") else "none"
     head = "label" if kind.endswith("SequenceClassification") else head
-    labels = theirs.data.get("id2label")
-    count = len(labels) if isinstance(labels, dict) else theirs.data.get("num_labels", 2)
-    return head, count if head != "none" and type(count) is int and count > 0 else 2
+    return head, theirs.classes(least=1) if head != "none" else 2
 
 
 def heads_of(ours: Config, names: Collection[str], words: str, follows: str | None = None) -> Head:
@@ -94,7 +88,7 @@ def classified(ours: Config) -> dict[str, Any]:
     """The labels, by number: names are not kept yet."""
     if ours.head not in ("label", "tags"):
         return {}
-    return numbered(ours.classes)
+    return default_labels(ours.classes)
 
 
 def export_config(ours: Config) -> dict[str, Any]:

@@ -40,19 +40,19 @@ KEYS = {
 
 
 def config(theirs: ForeignConfig) -> Config:
-    told = timm.opened(theirs, SIZES, "token")
-    usual, args = told.usual, told.args
+    told = timm.read_timm_config(theirs, SIZES, "token")
+    args = told.args
     args.ignore("init_values")  # of what starts so, the tensors tell what it has become
     args.divides("num_heads", "embed_dim")
-    dim = args.size("embed_dim", usual.dim)
-    hidden = timm.hidden_units(args, "mlp_ratio", dim, 4 * dim)
-    if timm.hidden_units(args, "mlp_ratio_token_only", dim, 4 * dim) != hidden:
+    dim = args.size("embed_dim")
+    hidden = timm.hidden_units(args, "mlp_ratio", dim)
+    if timm.hidden_units(args, "mlp_ratio_token_only", dim) != hidden:
         args.problems.append("mlp_ratio_token_only must be equal to mlp_ratio")
     dropout = timm.one_dropout(args)
-    patch, heads = args.size("patch_size", usual.patch), args.size("num_heads", usual.heads)
-    depth, looks = args.depth("depth", usual.depth), args.depth("depth_token_only", usual.looks)
-    attention_dropout, drop_path = args.share("attn_drop_rate", 0.0), args.share("drop_path_rate", 0.0)
-    qkv_bias = args.take("qkv_bias", bool, usual.qkv_bias)
+    patch, heads = args.side("patch_size"), args.size("num_heads")
+    depth, looks = args.depth("depth"), args.depth("depth_token_only")
+    attention_dropout, drop_path = args.share("attn_drop_rate"), args.share("drop_path_rate")
+    qkv_bias = args.take("qkv_bias", bool)
     told.join(theirs)
     return Config(
         image=told.image,
@@ -79,7 +79,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         args |= {"mlp_ratio": ratio, "mlp_ratio_token_only": ratio}
     if ours.dropout:
         args |= {"proj_drop_rate": ours.dropout, "pos_drop_rate": ours.dropout}
-    return timm.written(name, ours, args)
+    return timm.export_timm_config(name, ours, args)
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.decode.symbols import NO_SYMBOLS, Symbols
 from regard.errors import CheckpointError
-from regard.nn.config import staged
+from regard.nn.config import stage_sizes
 
 Read = Callable[[Collection[str]], dict[str, Tensor]]  # the tensors of these names
 
@@ -28,7 +28,7 @@ def check_plausible(config: Any, tensors: int, where: str) -> None:
     """Refuse a config with more layers than tensors, which would take very long to build."""
     for key in ("depth", "decoder_depth", "depths"):
         depth = getattr(config, key, None)
-        if depth is not None and sum(staged(depth)) > tensors:
+        if depth is not None and sum(stage_sizes(depth)) > tensors:
             raise CheckpointError(
                 "the config has more layers than the checkpoint has tensors",
                 where=where,

@@ -2,7 +2,7 @@
 the published folders; what goes out has the first."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from regard.errors import InputError
 from regard.models import resnet as models
@@ -10,7 +10,8 @@ from regard.models.detr import Config
 
 from . import resnet
 from .batchnorm import frozen_norm
-from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
+from .defaults import kind_defaults
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, default_labels
 from .rules import Dropped, Entry, Rule
 
 TIMM = "detr with timm"  # they say model_type "detr" of both
@@ -26,91 +27,85 @@ def of_timm(data: Mapping[str, Any]) -> bool:
 
 
 def config(theirs: ForeignConfig) -> Config:
-    theirs.expect("use_timm_backbone", False, None)
+    theirs.assume(kind_defaults("detr"))
+    theirs.ignore("use_timm_backbone", "use_pretrained_backbone", "dilation")  # a table of the backbone says it all
     theirs.expect("backbone", None)
-    theirs.expect("use_pretrained_backbone", False, None)
-    theirs.ignore(NESTED)
     told = nested(theirs)
     told.expect("model_type", "resnet")
     found = resnet.backbone(told)
     last = len(found.depths)
-    told.expect("out_features", [f"stage{last}"])
-    told.expect("out_indices", [last], [-1])
-    theirs.expect("dilation", False, None)
+    told.expect("out_features", [f"stage{last}"], None)
+    told.expect("out_indices", [last], [-1], None)
     return full_config(theirs, told, found)
 
 
 def config_timm(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("detr"))
     theirs.ignore("use_timm_backbone", "use_pretrained_backbone")
     theirs.expect("backbone_kwargs", None, {})
-    within = theirs.data.get(NESTED) is not None
-    theirs.ignore(NESTED)
-    told = nested(theirs) if within else theirs
-    sizes = {preset.replace("-", ""): x for preset, x in models.PRESETS.items() if x.stem == "large"}
-    name = told.take("backbone", str, "resnet50")
-    if name not in sizes:
-        told.guess(f"backbone = {name[:60]!r} is not supported, expected {', '.join(sizes)}")
-    if within:
-        told.expect("out_features", ["layer1", "layer2", "layer3", "layer4"], ["layer4"])
+    told = nested(theirs)
+    told.assume(kind_defaults("timm_backbone"))
+    dilated = theirs.take("dilation", bool)
+    if theirs.data[NESTED] is None:  # then the net tells it
+        name = theirs.data.get("backbone")
+        told.data |= {"backbone": name or "resnet50", "num_channels": theirs.data["num_channels"]}
+        told.data |= {"output_stride": 16 if dilated else None}
+        theirs.ignore("backbone")
+    else:
         told.expect("out_indices", [1, 2, 3, 4], [4], [-1])
-        told.expect("features_only", True)
-        told.ignore("freeze_batch_norm_2d", "use_pretrained_backbone", "stage_names", "use_timm_backbone")
-    usual = sizes.get(name, models.PRESETS["resnet-18"])
-    channels = told.size("num_channels", 3)
+        told.ignore("model_type")
+    sizes = {preset.replace("-", ""): x for preset, x in models.PRESETS.items() if x.stem == "large"}
+    backbone = told.take("backbone", str)
+    if backbone not in sizes:
+        told.guess(f"backbone = {backbone[:60]!r} is not supported, expected {', '.join(sizes)}")
+    told.expect("out_features", ["layer1", "layer2", "layer3", "layer4"], ["layer4"], None)
+    told.expect("output_stride", 32, None, 16)
+    told.ignore("freeze_batch_norm_2d", "use_pretrained_backbone", "stage_names", "use_timm_backbone")
+    usual = sizes.get(backbone, models.PRESETS["resnet-18"])
     found = models.ResNetSizes(
-        channels=channels,
+        channels=told.size("num_channels"),
         layer=usual.layer,
         depths=usual.depths,
         dims=usual.dims,
-        last=last_stage(theirs, told, within),
+        last="dilated" if told.data.get("output_stride") == 16 else "halving",
     )
     return full_config(theirs, told, found)
 
 
-def last_stage(theirs: ForeignConfig, told: ForeignConfig, within: bool) -> Literal["halving", "dilated"]:
-    """Told once by the net, or by its backbone, or by both."""
-    dilated = theirs.data.get("dilation") is True
-    theirs.expect("dilation", True, False, None)
-    if within:
-        told.expect("output_stride", *((16,) if dilated else (32, None, 16)))
-    return "dilated" if dilated or (within and told.data.get("output_stride") == 16) else "halving"
-
-
 def nested(theirs: ForeignConfig) -> ForeignConfig:
-    """The table of the backbone."""
-    inner = theirs.data.get(NESTED)
-    if not isinstance(inner, dict):
+    """The table of the backbone, empty where there is none."""
+    inner = theirs.data[NESTED]
+    theirs.ignore(NESTED)
+    if not isinstance(inner, dict | None):
         theirs.guess(f"{NESTED} = {inner!r}"[:100] + " is not a table")
     return ForeignConfig(inner if isinstance(inner, dict) else {}, theirs.tensors)
 
 
 def full_config(theirs: ForeignConfig, told: ForeignConfig, backbone: models.ResNetSizes) -> Config:
-    if told is not theirs:
-        theirs.problems += [f"{NESTED}: {problem}" for problem in told.finish()]
-        theirs.guessed |= told.guessed
+    theirs.problems += [f"{NESTED}: {problem}" for problem in told.finish()]
+    theirs.guessed |= told.guessed
     # With it theirs normalises between the layers of the decoder, too: another model than the paper's, see the tests.
     theirs.expect("auxiliary_loss", False)
     theirs.expect("position_embedding_type", "sine")
     theirs.expect("scale_embedding", False)
-    theirs.expect("num_hidden_layers", theirs.data.get("encoder_layers", 6))
     theirs.divides("encoder_attention_heads", "d_model")
     theirs.ignore(*TRAINING, "encoder_layerdrop", "decoder_layerdrop", "max_position_embeddings")
-    heads, hidden = theirs.size("encoder_attention_heads", 8), theirs.size("encoder_ffn_dim", 2048)
+    heads, hidden = theirs.size("encoder_attention_heads"), theirs.size("encoder_ffn_dim")
     theirs.same("decoder_attention_heads", "encoder_attention_heads")
     theirs.same("decoder_ffn_dim", "encoder_ffn_dim")
     theirs.expect("num_channels", backbone.channels)
     return Config(
         **vars(backbone),
         classes=theirs.classes(least=1),
-        queries=theirs.size("num_queries", 100),
-        dim=theirs.size("d_model", 256),
-        depth=theirs.depth("encoder_layers", 6),
-        decoder_depth=theirs.depth("decoder_layers", 6),
+        queries=theirs.size("num_queries"),
+        dim=theirs.size("d_model"),
+        depth=theirs.depth("encoder_layers"),
+        decoder_depth=theirs.depth("decoder_layers"),
         heads=heads,
         hidden=hidden,
-        dropout=theirs.share("dropout", 0.1),
-        attention_dropout=theirs.share("attention_dropout", 0.0),
-        hidden_dropout=theirs.share("activation_dropout", 0.0),
+        dropout=theirs.share("dropout"),
+        attention_dropout=theirs.share("attention_dropout"),
+        hidden_dropout=theirs.share("activation_dropout"),
         activation=theirs.activation("activation_function"),
     )
 
@@ -155,7 +150,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         "auxiliary_loss": False,
         "position_embedding_type": "sine",
         "dilation": False,
-        **numbered(ours.classes),
+        **default_labels(ours.classes),
     }
 
 

@@ -8,6 +8,7 @@ from regard.decode.symbols import PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, classified, embeddings, heads_of, labels_of
+from .defaults import kind_defaults
 from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Entry, Rule, Tied
 
@@ -22,22 +23,23 @@ ARCHITECTURES = {
 
 
 def config(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("distilbert"))
     theirs.divides("n_heads", "dim")
     theirs.expect("sinusoidal_pos_embds", False, True)  # where they come from; in the file is what they are
     theirs.expect("tie_word_embeddings", True)
     theirs.ignore("qa_dropout", "seq_classif_dropout", "tie_weights_")
     head, classes = labels_of(theirs)
     return Config(
-        vocab=theirs.size("vocab_size", 30522),
-        length=theirs.size("max_position_embeddings", 512),
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("max_position_embeddings"),
         segments=0,
-        dim=theirs.size("dim", 768),
-        depth=theirs.depth("n_layers", 6),
-        heads=theirs.size("n_heads", 12),
-        hidden=theirs.size("hidden_dim", 3072),
-        dropout=theirs.share("dropout", 0.1),
-        attention_dropout=theirs.share("attention_dropout", 0.1),
-        activation=theirs.activation("activation") if "activation" in theirs.data else "gelu",
+        dim=theirs.size("dim"),
+        depth=theirs.depth("n_layers"),
+        heads=theirs.size("n_heads"),
+        hidden=theirs.size("hidden_dim"),
+        dropout=theirs.share("dropout"),
+        attention_dropout=theirs.share("attention_dropout"),
+        activation=theirs.activation("activation"),
         pooler=head == "label",
         pooling="relu" if head == "label" else "tanh",
         head=head,

@@ -8,6 +8,7 @@ from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.bert import Config
 
 from .bert import HEADS, embeddings, export_sizes, guesses, heads_of, labels_of
+from .defaults import kind_defaults
 from .foreign import ForeignConfig
 from .rules import Entry, Rule
 
@@ -26,23 +27,26 @@ ARCHITECTURES = {
 def config(theirs: ForeignConfig) -> Config:
     """Read the config. FNet has no attention heads, so the format has no such key; ours may have one for hybrid
     models."""
+    theirs.assume(kind_defaults("fnet"))
     theirs.expect("tie_word_embeddings", True)
-    theirs.ignore("use_tpu_fourier_optimizations", "tpu_short_seq_length")  # another way to the same numbers
+    theirs.ignore(
+        "use_tpu_fourier_optimizations", "tpu_short_seq_length", "actual_seq_length"
+    )  # another way to the same numbers
     head, classes = labels_of(theirs)
-    dim = theirs.size("hidden_size", 768)
+    dim = theirs.size("hidden_size")
     return Config(
-        vocab=theirs.size("vocab_size", 32000),
-        length=theirs.size("max_position_embeddings", 512),
-        segments=theirs.size("type_vocab_size", 4),
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("max_position_embeddings"),
+        segments=theirs.size("type_vocab_size"),
         narrow=dim,
         dim=dim,
-        depth=theirs.depth("num_hidden_layers", 12),
-        heads=theirs.size("num_attention_heads", usual(dim)),
-        hidden=theirs.size("intermediate_size", 3072),
-        dropout=theirs.share("hidden_dropout_prob", 0.1),
+        depth=theirs.depth("num_hidden_layers"),
+        heads=theirs.optional_size("num_attention_heads") or usual(dim),
+        hidden=theirs.size("intermediate_size"),
+        dropout=theirs.share("hidden_dropout_prob"),
         attention_dropout=0.0,
-        eps=theirs.above_zero("layer_norm_eps", 1e-12),
-        activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu_tanh",
+        eps=theirs.above_zero("layer_norm_eps"),
+        activation=theirs.activation("hidden_act"),
         head=head,
         classes=classes,
         attention="fourier",

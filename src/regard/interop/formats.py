@@ -1,21 +1,19 @@
 """One table: the kinds of foreign checkpoints, by the ``model_type`` of their config."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from torch import Tensor
-
-from regard.decode.symbols import Symbols, export_symbols, foreign_symbols
-from regard.errors import CheckpointError, ConfigError, InputError
-from regard.nn.mechanisms import simplest_choice
+from regard.decode.symbols import foreign_symbols
+from regard.errors import CheckpointError, ConfigError
 from regard.tables import Table
-from regard.zoo import config_data, empty_net
+from regard.zoo import empty_net
 
 from . import (
     albert,
     bert,
+    blenderbot,
     cait,
     deit,
     detr,
@@ -31,6 +29,7 @@ from . import (
     perceiver,
     reformer,
     resnet,
+    starcoder2,
     swin,
     switch,
     t5,
@@ -41,8 +40,9 @@ from . import (
     volo,
 )
 from .converted import ConvertedCheckpoint, Read
+from .equivalents import Restate, hidden_given, norm_frozen, pooler_dropped, sines_first, unchanged
 from .foreign import ForeignConfig
-from .rules import Entry, Groups, RulePass, converted_tensors, counted, export_tensors, listed, misfits, needed, spare
+from .rules import Entry, Groups, converted_tensors, counted, listed, misfits, needed, spare
 
 
 @dataclass(frozen=True)
@@ -54,38 +54,58 @@ class CheckpointFormat:
     export_config: Callable[[Any], dict[str, Any]]
     symbols: Mapping[str, int | None]  # the keys of their special tokens, and what stands where one is left out
     example: Callable[[], Any] | None = None  # a small config that their format can say; the family's unless given
+    restate: Restate = unchanged  # ours in the words that their format has
 
 
 def as_it_is(config: Any, names: Collection[str]) -> Any:
     return config
 
 
-KINDS = Table[CheckpointFormat](
+def today(read: Callable[[ForeignConfig], Any], export_config: Callable[[Any], dict[str, Any]]) -> CheckpointFormat:
+    """Of Llama and its kin."""
+    return CheckpointFormat(
+        "gpt", read, llama.complete, llama.rules, export_config, llama.SYMBOLS, restate=hidden_given
+    )
+
+
+ENCODERS: dict[str, Any] = {"bert": bert, "albert": albert, "distilbert": distilbert, "fnet": fnet}
+
+
+def encoder(table: Any) -> CheckpointFormat:
+    """Of BERT and its kin."""
+    return CheckpointFormat(
+        "bert",
+        table.config,
+        table.complete,
+        table.rules,
+        table.export_config,
+        table.SYMBOLS,
+        restate=unchanged if table is fnet else pooler_dropped,  # theirs has one under every head
+    )
+
+
+CHECKPOINT_FORMATS = Table[CheckpointFormat](
     "kind of checkpoint",
     {
         "gpt2": CheckpointFormat("gpt", gpt2.config, as_it_is, gpt2.rules, gpt2.export_config, gpt2.SYMBOLS),
-        "openai-gpt": CheckpointFormat("gpt", gpt1.config, as_it_is, gpt1.rules, gpt1.export_config, gpt1.SYMBOLS),
-        "llama": CheckpointFormat("gpt", llama.config, llama.complete, llama.rules, llama.export_config, llama.SYMBOLS),
-        "mistral": CheckpointFormat(
-            "gpt", llama.mistral, llama.complete, llama.rules, llama.export_mistral, llama.SYMBOLS
+        "starcoder2": CheckpointFormat(
+            "gpt",
+            starcoder2.config,
+            as_it_is,
+            starcoder2.rules,
+            starcoder2.export_config,
+            starcoder2.SYMBOLS,
+            starcoder2.example,
+            restate=hidden_given,
         ),
-        "qwen2": CheckpointFormat("gpt", llama.qwen2, llama.complete, llama.rules, llama.export_qwen2, llama.SYMBOLS),
+        "openai-gpt": CheckpointFormat("gpt", gpt1.config, as_it_is, gpt1.rules, gpt1.export_config, gpt1.SYMBOLS),
+        "llama": today(llama.config, llama.export_config),
+        "mistral": today(llama.mistral, llama.export_mistral),
+        "qwen2": today(llama.qwen2, llama.export_qwen2),
         llama2c.KIND: CheckpointFormat(
             "gpt", llama2c.config, llama2c.complete, llama2c.rules, llama2c.export_config, llama2c.SYMBOLS
         ),
-        "bert": CheckpointFormat("bert", bert.config, bert.complete, bert.rules, bert.export_config, bert.SYMBOLS),
-        "albert": CheckpointFormat(
-            "bert", albert.config, albert.complete, albert.rules, albert.export_config, albert.SYMBOLS
-        ),
-        "distilbert": CheckpointFormat(
-            "bert",
-            distilbert.config,
-            distilbert.complete,
-            distilbert.rules,
-            distilbert.export_config,
-            distilbert.SYMBOLS,
-        ),
-        "fnet": CheckpointFormat("bert", fnet.config, fnet.complete, fnet.rules, fnet.export_config, fnet.SYMBOLS),
+        **{name: encoder(table) for name, table in ENCODERS.items()},
         "t5": CheckpointFormat("t5", t5.config, t5.complete, t5.rules, t5.export_config, t5.SYMBOLS),
         "switch_transformers": CheckpointFormat(
             "switch", switch.config, as_it_is, switch.rules, switch.export_config, t5.SYMBOLS
@@ -102,7 +122,9 @@ KINDS = Table[CheckpointFormat](
         cait.KIND: CheckpointFormat("cait", cait.config, as_it_is, cait.rules, cait.export_config, {}),
         volo.KIND: CheckpointFormat("volo", volo.config, as_it_is, volo.rules, volo.export_config, {}),
         "resnet": CheckpointFormat("resnet", resnet.config, resnet.complete, resnet.rules, resnet.export_config, {}),
-        "detr": CheckpointFormat("detr", detr.config, as_it_is, detr.rules, detr.export_config, {}),
+        "detr": CheckpointFormat(
+            "detr", detr.config, as_it_is, detr.rules, detr.export_config, {}, restate=norm_frozen
+        ),
         detr.TIMM: CheckpointFormat("detr", detr.config_timm, as_it_is, detr.rules_timm, detr.export_timm, {}),
         "perceiver": CheckpointFormat(
             "perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}
@@ -124,13 +146,26 @@ KINDS = Table[CheckpointFormat](
             "levit", levit.folder, levit.complete, levit.folder_rules, levit.export_folder, {}
         ),
         "marian": CheckpointFormat(
-            "transformer", marian.config, as_it_is, marian.rules, marian.export_config, marian.SYMBOLS
+            "transformer",
+            marian.config,
+            as_it_is,
+            marian.rules,
+            marian.export_config,
+            marian.SYMBOLS,
+            restate=sines_first,
+        ),
+        "blenderbot": CheckpointFormat(
+            "transformer",
+            blenderbot.config,
+            as_it_is,
+            blenderbot.rules,
+            blenderbot.export_config,
+            blenderbot.SYMBOLS,
+            blenderbot.example,
+            restate=sines_first,
         ),
     },
 )
-
-
-READ_ONLY = (detr.TIMM,)  # what goes out has another kind, which alone can say why something cannot
 
 
 def checkpoint_kind(data: Mapping[str, Any]) -> str:
@@ -152,9 +187,6 @@ def timm_kind(architecture: str) -> str:
     return timm.KIND + word
 
 
-Lost = dict[str, tuple[Any, Any]]
-
-
 def import_checkpoint(
     data: Mapping[str, Any],
     generation: Mapping[str, Any],
@@ -165,13 +197,14 @@ def import_checkpoint(
     """Convert a foreign checkpoint. Every key of the config and every tensor must be accounted for; one error lists the
     rest."""
     told = checkpoint_kind(data)
-    kind = KINDS.get(told)
+    kind = CHECKPOINT_FORMATS.get(told)
     if kind is None:
         raise CheckpointError(
             "unknown model type of a checkpoint",
             where=str(where / "config.json"),
             got=f"model_type = {told[:60]!r}",
-            expected=", ".join(KINDS),
+            expected=", ".join(CHECKPOINT_FORMATS),
+            fix="" if data.get("model_type") else "add the model_type of these weights to this file",
         )
     foreign, path = ForeignConfig(data, tensors=len(header)), where / "config.json"
     config, impossible = None, []
@@ -229,78 +262,3 @@ def refuse(problems: Groups, where: Path) -> NoReturn:
         expected="a config.json of which every key is supported, and exactly the tensors that it describes",
         fix="correct the files; nothing is loaded, as a skipped key or tensor could change every output",
     )
-
-
-@dataclass(frozen=True, eq=False)
-class ExportedModel:
-    """One of our models in the format of another library."""
-
-    config: dict[str, Any]
-    generation: dict[str, Any]
-    tensors: dict[str, Tensor]
-
-
-FORMATS = ("hf", "timm")
-
-
-def export_checkpoint(
-    family: str,
-    config: Any,
-    state: Mapping[str, Tensor],
-    symbols: Symbols,
-    labels: Sequence[str] = (),
-    to: str = "hf",
-) -> ExportedModel:
-    """Export a model. What the target format cannot represent is an error, not a loss."""
-    kinds = kinds_of(family, to)
-    if not kinds:
-        known = [name for name in dict.fromkeys(kind.family for kind in KINDS.values()) if kinds_of(name, to)]
-        raise InputError(
-            f"a {family} model cannot be exported to this format", got=f"{family} to {to}", expected=", ".join(known)
-        )
-    found, refusals = [], []
-    for kind in kinds:
-        try:
-            found.append(try_export(kind, config, state))
-        except InputError as error:
-            refusals.append(error)
-    if refusals and not any(not one[-1] for one in found):
-        raise refusals[0]
-    kind, data, run, lost = min(found, key=lambda one: len(one[-1]))
-    if lost:
-        raise InputError(
-            f"this {family} model cannot be exported: the target format cannot represent its config",
-            got=", ".join(f"{key} = {ours!r}" for key, (ours, _) in lost.items()),
-            expected=", ".join(f"{key} = {said!r}" for key, (_, said) in lost.items()),
-            fix="export a model with the expected values, or keep this one with `regard.save`",
-        )
-    tensors = run.finish("the tensors cannot be exported")
-    ids = export_symbols(symbols, kind.symbols)
-    silent = {} if symbols.pad is None else {"bad_words_ids": [[symbols.pad]]}  # what fills up is never said
-    if labels and "id2label" in data:
-        data |= {"id2label": {str(i): name for i, name in enumerate(labels)}}
-        data |= {"label2id": {name: i for i, name in enumerate(labels)}}
-    if labels and "architecture" in data:
-        data |= {"label_names": list(labels)}
-    return ExportedModel(data | ids, {key: x for key, x in ids.items() if x is not None} | silent, tensors)
-
-
-def kinds_of(family: str, to: str) -> list[CheckpointFormat]:
-    """Those that a family can be written as: of timm alone, or where transformers has it, of transformers."""
-    both = {name: kind for name, kind in KINDS.items() if kind.family == family}
-    theirs = [kind for name, kind in both.items() if name.startswith(timm.KIND)]
-    others = [kind for name, kind in both.items() if not name.startswith(timm.KIND) and name not in READ_ONLY]
-    return theirs if to == "timm" else others or theirs
-
-
-def try_export(
-    kind: CheckpointFormat, config: Any, state: Mapping[str, Tensor]
-) -> tuple[CheckpointFormat, dict[str, Any], RulePass, Lost]:
-    """Export a model to a format, with what it cannot represent: by key, our value and the exported one."""
-    data = kind.export_config(config)
-    run = export_tensors(state, kind.rules(config, None))
-    back = config_data(kind.complete(kind.config(ForeignConfig(data)), run.out))
-    ours = config_data(config)
-    ours |= {key: simplest_choice(ours[key]) for key in ("attention", "cross") if key in ours}
-    lost = {key: (ours.get(key), back.get(key)) for key in ours | back if ours.get(key) != back.get(key)}
-    return kind, data, run, lost

@@ -6,6 +6,7 @@ from typing import Any
 from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import Config
 
+from .defaults import kind_defaults
 from .foreign import ForeignConfig
 from .gpt2 import conv
 from .rules import Dropped, Entry, Rule, Tied
@@ -15,23 +16,24 @@ ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "si
 
 
 def config(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("openai-gpt"))
     theirs.divides("n_head", "n_embd")
     theirs.expect("tie_word_embeddings", True)
     theirs.expect("afn", *ACTIVATIONS)
     theirs.ignore("summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type")
     theirs.ignore("summary_use_proj")
     return Config(
-        vocab=theirs.size("vocab_size", 40478),
-        length=theirs.size("n_positions", 512),
-        dim=theirs.size("n_embd", 768),
-        depth=theirs.depth("n_layer", 12),
-        heads=theirs.size("n_head", 12),
-        dropout=theirs.share("resid_pdrop", 0.1),
-        attention_dropout=theirs.share("attn_pdrop", 0.1),
-        embedding_dropout=theirs.share("embd_pdrop", 0.1),
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("n_positions"),
+        dim=theirs.size("n_embd"),
+        depth=theirs.depth("n_layer"),
+        heads=theirs.size("n_head"),
+        dropout=theirs.share("resid_pdrop"),
+        attention_dropout=theirs.share("attn_pdrop"),
+        embedding_dropout=theirs.share("embd_pdrop"),
         norm="post",
-        eps=theirs.above_zero("layer_norm_epsilon", 1e-5),
-        activation=ACTIVATIONS.get(str(theirs.data.get("afn", "gelu")), "gelu_tanh"),
+        eps=theirs.above_zero("layer_norm_epsilon"),
+        activation=ACTIVATIONS.get(str(theirs.data["afn"]), "gelu_tanh"),
     )
 
 

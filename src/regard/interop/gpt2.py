@@ -6,6 +6,7 @@ from typing import Any
 from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import Config
 
+from .defaults import kind_defaults
 from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Dropped, Entry, Rule, Tied
 from .tensor_ops import Chain, Chunk, Transpose
@@ -15,27 +16,26 @@ SYMBOLS = {BEGIN: 50256, END: 50256, PAD: None}
 
 
 def config(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("gpt2"))
     theirs.divides("n_head", "n_embd")
     theirs.expect("scale_attn_weights", True)
     theirs.expect("scale_attn_by_inverse_layer_idx", False)
     theirs.expect("reorder_and_upcast_attn", False, True)  # the same numbers in float32
-    theirs.expect("add_cross_attention", False)
     theirs.ignore("summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type")
-    theirs.ignore("summary_use_proj", "n_inner")
-    inner = theirs.data.get("n_inner")
+    theirs.ignore("summary_use_proj")
     return Config(
-        vocab=theirs.size("vocab_size", 50257),
-        length=theirs.size("n_positions", 1024),
-        dim=theirs.size("n_embd", 768),
-        depth=theirs.depth("n_layer", 12),
-        heads=theirs.size("n_head", 12),
-        hidden=None if inner is None else theirs.size("n_inner"),
-        dropout=theirs.share("resid_pdrop", 0.1),
-        attention_dropout=theirs.share("attn_pdrop", 0.1),
-        embedding_dropout=theirs.share("embd_pdrop", 0.1),
-        eps=theirs.above_zero("layer_norm_epsilon", 1e-5),
-        activation=theirs.activation("activation_function") if "activation_function" in theirs.data else "gelu_tanh",
-        tied=theirs.take("tie_word_embeddings", bool, True),
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("n_positions"),
+        dim=theirs.size("n_embd"),
+        depth=theirs.depth("n_layer"),
+        heads=theirs.size("n_head"),
+        hidden=theirs.optional_size("n_inner"),
+        dropout=theirs.share("resid_pdrop"),
+        attention_dropout=theirs.share("attn_pdrop"),
+        embedding_dropout=theirs.share("embd_pdrop"),
+        eps=theirs.above_zero("layer_norm_epsilon"),
+        activation=theirs.activation("activation_function"),
+        tied=theirs.take("tie_word_embeddings", bool),
     )
 
 

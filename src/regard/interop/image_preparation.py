@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import floor
 from typing import Any
 
-FILE = "preprocessor_config.json"
+PREPROCESSOR_FILE = "preprocessor_config.json"
 FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}  # Pillow's numbers
 NAMES = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")  # what their kinds end with
 USUAL = {"ViT": 2, "DeiT": 3, "ConvNext": 3, "Levit": 3, "Perceiver": 3, "CLIP": 3, "Detr": 2}  # where none is told
@@ -28,10 +28,11 @@ Cut = dict[str, Any]  # size, fit and shorter
 
 def from_transformers(data: Mapping[str, Any], channels: int) -> dict[str, Any] | None:
     """Ours, or None."""
-    if obstacle(data):
+    if unsupported_setting(data):
         return None
     kind = preparation_kind(data)
     found = {**(cut(kind, data) or {}), "filter": FILTERS[data.get("resample", USUAL[kind])]}
+    found["margin"] = "round" if found.get("fit") == "within" else "floor"  # timm rounds; within, nothing is cut off
     return {"kind": "images", **found, "channels": channels, "mean": data["image_mean"], "std": data["image_std"]}
 
 
@@ -44,7 +45,7 @@ def type_of(data: Mapping[str, Any]) -> str:
     return str(data.get("image_processor_type", data.get("feature_extractor_type", "")))
 
 
-def obstacle(data: Mapping[str, Any]) -> str:
+def unsupported_setting(data: Mapping[str, Any]) -> str:
     """The first setting that is not supported, described; empty if all are supported."""
     kind = preparation_kind(data)
     if kind not in USUAL:
@@ -182,8 +183,8 @@ def each(values: list[float], channels: int) -> list[float]:
 def from_timm(config: Mapping[str, Any], image: int | None = None) -> dict[str, Any] | None:
     """Ours, or None where it does not tell all of it. What is cut off is told as a share, so it can be said for another
     size too, ``image``: that of a net which was made for it, whatever its first weights were trained with."""
-    data = config.get("pretrained_cfg")
-    if not isinstance(data, dict):
+    data = config.get("pretrained_cfg", config)  # older folders have its keys in config.json itself
+    if "architecture" not in config or not isinstance(data, dict):
         return None
     size, share, name, mode = (data.get(key) for key in ("input_size", "crop_pct", "interpolation", "crop_mode"))
     if not isinstance(size, list) or len(size) != 3 or not pixel_count(size[1]) or size[1] != size[2]:
@@ -191,10 +192,10 @@ def from_timm(config: Mapping[str, Any], image: int | None = None) -> dict[str, 
     if type(share) not in (int, float) or not 0.1 < float(str(share)) <= 1 or name not in FILTERS.values():
         return None
     fits = {None: cropped, "center": cropped, "squash": stretched}
-    if mode not in fits:
+    if not isinstance(mode, str | None) or mode not in fits:
         return None
     own = image or size[1]
-    rest = {**fits[mode](own, floor(own / float(str(share)))), "filter": name}
+    rest = {**fits[mode](own, floor(own / float(str(share)))), "margin": "round", "filter": name}
     return numbers(data.get("mean"), data.get("std"), pixel_count(size[0]), rest)
 
 

@@ -9,7 +9,8 @@ from regard.models.levit import PRESETS, Config
 
 from . import timm
 from .batchnorm import batch_norm
-from .foreign import ForeignConfig, numbered
+from .defaults import kind_defaults
+from .foreign import ForeignConfig, default_labels
 from .rules import Entry, Rule, several
 from .tensor_ops import SAME, HeadByHead, Op
 
@@ -28,31 +29,34 @@ PATCH = 16  # their four convolutions
 
 
 def config(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("levit"))
     for key, value in (("kernel_size", 3), ("stride", 2), ("padding", 1), ("patch_size", PATCH)):
         theirs.expect(key, value)
     theirs.ignore("key_dim", "attention_ratio", "down_ops")
-    dim, depth = theirs.several("hidden_sizes", (128, 256, 384)), theirs.depths("depths", (4, 4, 4))
-    keys, looks = theirs.several("key_dim", (16, 16, 16)), theirs.data.get("attention_ratio", [2] * len(dim))
-    width, ratios = keys[0], theirs.several("mlp_ratio", (2, 2, 2))
+    dim, depth = theirs.several("hidden_sizes"), theirs.depths("depths")
+    keys, looks = theirs.several("key_dim"), theirs.data["attention_ratio"]
+    width, ratios = keys[0], theirs.several("mlp_ratio")
     if set(keys) != {width}:
         theirs.guess(f"key_dim = {list(keys)!r}"[:100] + " is not supported, expected the same size in every stage")
+    if min(dim[:-1], default=width) < width:
+        theirs.guess(f"hidden_sizes = {list(dim)} must be at least key_dim = {width} in each stage but the last")
     if looks != [2] * len(dim):
         theirs.problems.append(f"attention_ratio = {looks!r}"[:100] + " is not supported, expected 2 in every stage")
-    steps = theirs.data.get("down_ops")
+    steps = theirs.data.get("down_ops", shrinking((*dim[:2], 0), width, (0, 2, 2)))  # whatever mlp_ratio says
     wanted = shrinking(dim, width, ratios)
-    if steps is not None and [step for step in steps if step != [""]] != wanted:
+    if not isinstance(steps, list) or [step for step in steps if step != [""]] != wanted:
         theirs.problems.append(f"down_ops = {steps!r}"[:100] + f" is not supported, expected {wanted}")
     return Config(
-        image=theirs.size("image_size", 224),
+        image=theirs.side("image_size"),
         patch=PATCH,
-        channels=theirs.size("num_channels", 3),
+        channels=theirs.size("num_channels"),
         classes=theirs.classes(),
         dim=dim,
         depth=depth,
-        heads=theirs.several("num_attention_heads", (4, 8, 12)),
+        heads=theirs.several("num_attention_heads"),
         head_dim=width,
         hidden=tuple(d * ratio for d, ratio in zip(dim, ratios, strict=False)),
-        drop_path=theirs.share("drop_path_rate", 0.0),
+        drop_path=theirs.share("drop_path_rate"),
     )
 
 
@@ -104,32 +108,28 @@ def export_config(ours: Config) -> dict[str, Any]:
         "kernel_size": 3,
         "stride": 2,
         "padding": 1,
-        **(numbered(ours.classes) if ours.classes else {}),
+        **(default_labels(ours.classes) if ours.classes else {}),
     }
 
 
 def folder(theirs: ForeignConfig) -> Config:
     """timm's"""
-    told = timm.opened(theirs, NAMES, "avg")
-    usual, args = told.usual, told.args
-    for key, value in (("down_op", "subsample"), ("act_layer", "hard_swish"), ("stem_type", "s16")):
-        args.expect(key, value)
-    args.expect("use_conv", False)
-    args.expect("attn_act_layer", None)
+    told = timm.read_timm_config(theirs, NAMES, "avg")
+    args = told.args
     args.expect("attn_ratio", 2, 2.0, [2] * 3)
     args.expect("mlp_ratio", 2, 2.0, [2] * 3)
     args.ignore("distilled")  # its heads tell
-    dim = args.several("embed_dim", usual.dim)
+    dim = args.several("embed_dim")
     found = Config(
         image=told.image,
         channels=told.channels,
         classes=told.classes,
         dim=dim,
-        depth=args.depths("depth", usual.depth),
-        heads=args.several("num_heads", usual.heads),
-        head_dim=args.size("key_dim", usual.head_dim),
+        depth=args.depths("depth"),
+        heads=args.several("num_heads"),
+        head_dim=args.size("key_dim"),
         hidden=tuple(2 * d for d in dim),
-        drop_path=args.share("drop_path_rate", 0.0),
+        drop_path=args.share("drop_path_rate"),
     )
     told.join(theirs)
     return found
@@ -143,7 +143,7 @@ def export_folder(ours: Config) -> dict[str, Any]:
         args["distilled"] = False
     heads = ["head.linear", "head_dist.linear"] if ours.distilled else ["head.linear"]
     first, features = "stem.conv1.linear", ours.dim[-1]
-    return timm.written(name, ours, args, pool="avg", features=features, first=first, classifier=heads)
+    return timm.export_timm_config(name, ours, args, pool="avg", features=features, first=first, classifier=heads)
 
 
 def normed(theirs: str, bn: str, ours: str | tuple[str, ...], op: Op = SAME) -> list[Entry]:

@@ -8,81 +8,93 @@ from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.gpt import LLAMA, Biases, Config
 from regard.nn.mechanisms import Choice
 
+from .defaults import ReferenceDefaults, kind_defaults
 from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Dropped, Entry, Rule, Tied
 
 SYMBOLS = {BEGIN: 1, END: 2, PAD: None}
+ROPE_BASE = 10000.0  # where nothing else is told
 
 
 def common(theirs: ForeignConfig, biases: Biases, attention: Choice) -> Config:
     """What they all have."""
-    heads = theirs.size("num_attention_heads", 32)
-    if "head_dim" not in theirs.data or theirs.data["head_dim"] is None:
+    heads = theirs.size("num_attention_heads")
+    width = theirs.optional_size("head_dim")
+    if width is None:
         theirs.divides("num_attention_heads", "hidden_size")
-        theirs.ignore("head_dim")
-        width = None
-    else:
-        width = theirs.size("head_dim")
-    theirs.divides("num_key_value_heads", "num_attention_heads")
-    theirs.expect("pretraining_tp", 1)
+    groups = theirs.optional_size("num_key_value_heads")
+    if groups is not None:
+        theirs.divides("num_key_value_heads", "num_attention_heads")
     return Config(
-        vocab=theirs.size("vocab_size", 32000),
-        length=theirs.size("max_position_embeddings", 2048),
-        dim=theirs.size("hidden_size", 4096),
-        depth=theirs.depth("num_hidden_layers", 32),
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("max_position_embeddings"),
+        dim=theirs.size("hidden_size"),
+        depth=theirs.depth("num_hidden_layers"),
         heads=heads,
         head_dim=width,
-        groups=theirs.size("num_key_value_heads", heads),
-        hidden=theirs.size("intermediate_size", 11008),
+        groups=heads if groups is None else groups,
+        hidden=theirs.size("intermediate_size"),
         dropout=0.0,
-        attention_dropout=theirs.share("attention_dropout", 0.0),
+        attention_dropout=theirs.share("attention_dropout"),
         embedding_dropout=0.0,
         normed="rms",
-        eps=theirs.above_zero("rms_norm_eps", 1e-6),
+        eps=theirs.above_zero("rms_norm_eps"),
         rotary=rotary(theirs),
-        activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "silu",
+        activation=theirs.activation("hidden_act"),
         gated=True,
         biases=biases,
-        tied=theirs.take("tie_word_embeddings", bool, False),
+        tied=theirs.take("tie_word_embeddings", bool),
         attention=attention,
     )
 
 
 def rotary(theirs: ForeignConfig) -> float:
-    """The base of the rotary positions: a separate key in older files, in a table today. Scaled positions are not
-    supported."""
-    theirs.expect("rope_scaling", None, {"rope_type": "default"}, {"type": "default"})
-    table = theirs.data.get("rope_parameters")
-    if table is None:
-        theirs.ignore("rope_parameters")
-        return theirs.above_zero("rope_theta", 10000.0)
-    inner = ForeignConfig(table if isinstance(table, dict) else {"rope_parameters": table})
+    """The base of the rotary positions: in a table today, a separate key in older files, which still holds where the
+    table has none. The table's older name wins over the newer. Scaled positions are not supported."""
+    theirs.ignore("rope_parameters", "rope_scaling", "rope_theta")
+    name = "rope_scaling" if theirs.data.get("rope_scaling") else "rope_parameters"
+    table = theirs.data.get(name) or {}
+    if not isinstance(table, dict):
+        theirs.guess(f"{name} = {table!r}"[:100] + " is not a table")
+        table = {}
+    inner = ForeignConfig(table)
+    inner.assume(ReferenceDefaults({"rope_theta": theirs.data.get("rope_theta", ROPE_BASE)}))
+    inner.ignore("type")
+    inner.data["rope_type"] = table.get("rope_type", table.get("type", "default"))
     inner.expect("rope_type", "default")
-    base = inner.above_zero("rope_theta", 10000.0)
-    theirs.ignore("rope_parameters", "rope_theta")
+    inner.expect("partial_rotary_factor", 1, None)
+    base = inner.above_zero("rope_theta")
     for problem in inner.finish():
-        theirs.guess(f"rope_parameters: {problem}")
+        theirs.guess(f"{name}: {problem}")
     return base
 
 
 def config(theirs: ForeignConfig) -> Config:
-    attention, hidden = theirs.take("attention_bias", bool, False), theirs.take("mlp_bias", bool, False)
+    theirs.assume(kind_defaults("llama"))
+    theirs.ignore("pretraining_tp")  # how a matrix was divided among devices
+    attention, hidden = theirs.take("attention_bias", bool), theirs.take("mlp_bias", bool)
     if hidden and not attention:
         theirs.guess("mlp_bias = True is not supported without attention_bias = True")
     return common(theirs, "all" if hidden else "attention" if attention else "none", "softmax")
 
 
 def mistral(theirs: ForeignConfig) -> Config:
-    theirs.ignore("sliding_window")
-    window = theirs.data.get("sliding_window")
-    band = {"kind": "local", "window": theirs.size("sliding_window")} if window is not None else "softmax"
-    return common(theirs, "none", band)
+    theirs.assume(kind_defaults("mistral"))
+    return common(theirs, "none", banded(theirs))
+
+
+def banded(theirs: ForeignConfig) -> Choice:
+    """Softmax, over a window if there is one."""
+    window = theirs.optional_size("sliding_window")
+    return "softmax" if window is None else {"kind": "local", "window": window}
 
 
 def qwen2(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("qwen2"))
     theirs.expect("use_sliding_window", False)
     theirs.ignore("sliding_window", "max_window_layers", "layer_types")
-    if set(theirs.data.get("layer_types") or ()) - {"full_attention"}:
+    kinds = theirs.data.get("layer_types") or []
+    if not isinstance(kinds, list) or any(kind != "full_attention" for kind in kinds):
         theirs.guess("layer_types is supported only if all are 'full_attention'")
     return common(theirs, "qkv", "softmax")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from regard.decode.symbols import BEGIN, END, PAD
+from regard.errors import InputError
 from regard.models.gpt import LLAMA, Config
 
 from .foreign import ForeignConfig
@@ -19,7 +20,7 @@ SYMBOLS = {BEGIN: 1, END: 2, PAD: None}
 KEYS = ("dim", "hidden_dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "max_seq_len")
 
 
-def said(metadata: Mapping[str, str]) -> dict[str, Any] | None:
+def config_from_metadata(metadata: Mapping[str, str]) -> dict[str, Any] | None:
     """The metadata of such a file in the form of a config.json; None for any other file."""
     if not set(KEYS) <= metadata.keys():
         return None
@@ -53,6 +54,11 @@ def export_config(ours: Config) -> dict[str, Any]:
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     dim, hidden, width = ours.dim, ours.hidden or 4 * ours.dim, ours.dim // ours.heads
+    if width % 2:
+        raise InputError(
+            "this gpt cannot be exported: the target format requires heads of an even width",
+            got=f"dim / heads = {width}",
+        )
     wide = {"q": ours.heads * width, "k": (ours.groups or ours.heads) * width}
 
     def stacked(theirs: str, block: str, op: Op) -> Entry:

@@ -21,15 +21,13 @@ SIZES = {
 
 
 def config(theirs: ForeignConfig) -> Config:
-    told = timm.opened(theirs, SIZES, "avg")
+    told = timm.read_timm_config(theirs, SIZES, "avg")
     args = told.args
-    args.expect("drop_path_rate", 0, 0.0)
-    args.expect("stem_norm", False)
-    args.ignore("nlhb", "mlp_ratio")
-    dim = args.size("embed_dim", told.usual.dim)
+    args.ignore("nlhb", "mlp_ratio")  # the first tells how the head starts
+    dim = args.size("embed_dim")
     tokens, hidden = widths(args, dim)
-    patch, depth = args.size("patch_size", told.usual.patch), args.depth("num_blocks", told.usual.depth)
-    dropout = args.share("proj_drop_rate", 0.0)
+    patch, depth = args.side("patch_size"), args.depth("num_blocks")
+    dropout = args.share("proj_drop_rate")
     told.join(theirs)
     return Config(
         image=told.image,
@@ -46,7 +44,7 @@ def config(theirs: ForeignConfig) -> Config:
 
 def widths(args: ForeignConfig, dim: int) -> tuple[int, int]:
     """Hidden units over patches and over features, given as ratios of the hidden size."""
-    shares = args.data.get("mlp_ratio", [0.5, 4.0])
+    shares: Any = args.data.get("mlp_ratio")
     right = isinstance(shares, list) and len(shares) == 2 and all(type(x) in (int, float) for x in shares)
     if not right or not all(1 <= x * dim < 1 << 40 for x in shares):
         args.guess(f"mlp_ratio = {shares!r}"[:100] + " is not a list of two ratios of the hidden size")
@@ -67,7 +65,7 @@ def export_config(ours: Config) -> dict[str, Any]:
     args = timm.differing(ours, usual, {"image": "img_size", "channels": "in_chans", "dropout": "proj_drop_rate"})
     if (ours.tokens, ours.hidden) != (usual.tokens, usual.hidden):
         args |= {"mlp_ratio": [share(ours.tokens, ours.dim), share(ours.hidden, ours.dim)]}
-    return timm.written(named, ours, args, pool="avg", first="stem.proj")
+    return timm.export_timm_config(named, ours, args, pool="avg", first="stem.proj")
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:

@@ -4,6 +4,7 @@ Such a program (a pickle) has opcodes that may call anything. This machine knows
 the few names that a state dict of tensors needs; those names are compared as text and never imported.
 """
 
+import io
 import pickletools
 import struct
 import zipfile
@@ -22,7 +23,7 @@ OPCODES = 2_000_000
 DAMAGE = (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError, EOFError, RuntimeError, OverflowError)
 
 ORDERED = "collections OrderedDict"
-TENSOR = "torch._utils _rebuild_tensor_v2"
+TENSOR, OLD_TENSOR = "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_tensor"
 PARAMETER = "torch._utils _rebuild_parameter"
 
 
@@ -58,7 +59,7 @@ class Global:
 
 @dataclass(frozen=True)
 class Storage:
-    """A flat run of elements, in the zip entry ``data/key``."""
+    """A flat run of elements, in the zip entry ``data/key``, or behind the programs of an older file."""
 
     kind: ElementType
     key: str
@@ -81,23 +82,28 @@ class View:
 
 
 def interpret(program: bytes, source: Path) -> object:
-    """What a program would build, if it asks only for what a state dict needs."""
+    """What a program would build, if it asks only for what a state dict needs, and there is nothing behind it."""
+    stream = io.BytesIO(program)
+    found = interpret_next(stream, source)
+    if stream.tell() != len(program):
+        refuse_file(source, "the pickle program has bytes after its end")
+    return found
+
+
+def interpret_next(stream: io.BytesIO, source: Path) -> object:
+    """The same of the next of several programs; the stream then stands behind it."""
     machine = Machine(source)
-    end = -1
     try:
-        for count, (opcode, argument, position) in enumerate(pickletools.genops(program)):
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
             if count >= OPCODES:
                 refuse_file(source, f"the pickle program has more than {OPCODES} opcodes")
             if (step := STEPS.get(opcode.name)) is None:
                 refuse_file(source, f"the pickle program has the opcode {opcode.name}, which no state dict needs")
             step(machine, argument)
-            end = position or 0
     except CheckpointError:
         raise
     except DAMAGE as error:
         refuse_file(source, f"the pickle program is corrupt: {ascii(str(error))[1:-1][:200]}")
-    if end + 1 != len(program):
-        refuse_file(source, "the pickle program has bytes after its end")
     if len(machine.stack) != 1 or machine.marks:
         refuse_file(source, "the pickle program does not end with exactly one value")
     return machine.stack[0]
@@ -177,7 +183,7 @@ class Machine:
             target[key] = value
 
     def ask(self, name: str) -> None:
-        if name not in (ORDERED, TENSOR, PARAMETER) and name not in STORAGES:
+        if name not in (ORDERED, TENSOR, OLD_TENSOR, PARAMETER) and name not in STORAGES:
             refuse_file(
                 self.source,
                 f"the pickle program imports {quote_name(name.replace(' ', '.', 1))}, which no state dict needs",
@@ -196,6 +202,8 @@ class Machine:
         match identity:
             case ("storage", Global(name), str(key), str(), count) if name in STORAGES and is_integer(count):
                 return Storage(STORAGES[name], key, count)
+            case ("storage", Global(name), str(key), str(), count, None) if name in STORAGES and is_integer(count):
+                return Storage(STORAGES[name], key, count)  # of older files, whose storages may be views of others
         refuse_file(self.source, "the pickle program has an unknown form of storage reference")
 
     def call(self, function: object, arguments: object) -> object:
@@ -211,6 +219,10 @@ class Machine:
                 bool(),
                 dict(hooks),
             ) if name == TENSOR and not hooks and all(is_integer(x) for x in (offset, *shape, *stride)):
+                return View(storage, offset, shape, stride)
+            case Global(name), (Storage() as storage, int(offset), tuple(shape), tuple(stride)) if (
+                name == OLD_TENSOR and all(is_integer(x) for x in (offset, *shape, *stride))
+            ):
                 return View(storage, offset, shape, stride)
             case Global(name), (View() as view, bool(), dict(hooks)) if name == PARAMETER and not hooks:
                 return view
@@ -239,6 +251,8 @@ STEPS: dict[str, Callable[[Machine, Any], None]] = {
     "BININT2": Machine.push,
     "LONG1": Machine.push,
     "BINFLOAT": Machine.push,
+    "BINSTRING": Machine.push,
+    "SHORT_BINSTRING": Machine.push,
     "BINUNICODE": Machine.push,
     "SHORT_BINUNICODE": Machine.push,
     "BINUNICODE8": Machine.push,

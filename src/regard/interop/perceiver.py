@@ -6,7 +6,8 @@ from typing import Any
 from regard.errors import InputError
 from regard.models import perceiver, perceiverlm
 
-from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
+from .defaults import kind_defaults
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, default_labels
 from .rules import Entry, Rule
 from .tensor_ops import Reshape
 
@@ -22,13 +23,9 @@ def architecture(data: Mapping[str, Any]) -> str:
     return str(told[0]) if isinstance(told, list) and told else ""
 
 
-def width(theirs: ForeignConfig, key: str) -> int | None:
-    theirs.ignore(key)
-    return None if theirs.data.get(key) is None else theirs.size(key)
-
-
 def sizes(theirs: ForeignConfig) -> dict[str, Any]:
     """The config keys shared by all kinds; those of other kinds (video, audio, flow) are ignored."""
+    theirs.assume(kind_defaults("perceiver"))
     theirs.ignore(*ELSEWHERE, "output_num_channels", "_label_trainable_num_channels")
     theirs.ignore("layer_norm_eps")  # their norms do not read it
     theirs.divides("num_self_attention_heads", "d_latents")
@@ -36,20 +33,20 @@ def sizes(theirs: ForeignConfig) -> dict[str, Any]:
     theirs.expect("use_query_residual", True)
     free = theirs.data.get("qk_channels") is not None  # then nothing else decides how wide keys are
     theirs.expect("cross_attention_shape_for_attention", "kv", *(["q"] if free else []))
-    dim = theirs.size("d_latents", 1280)
+    dim = theirs.size("d_latents")
     return {
-        "latents": theirs.size("num_latents", 256),
+        "latents": theirs.size("num_latents"),
         "dim": dim,
-        "depth": theirs.depth("num_self_attends_per_block", 26),
-        "repeats": theirs.size("num_blocks", 1),
-        "heads": theirs.size("num_self_attention_heads", 8),
-        "cross_heads": theirs.size("num_cross_attention_heads", 8),
-        "key_dim": width(theirs, "qk_channels"),
-        "value_dim": width(theirs, "v_channels"),
-        "hidden": dim * theirs.size("self_attention_widening_factor", 1),
-        "cross_hidden": dim * theirs.size("cross_attention_widening_factor", 1),
-        "dropout": theirs.share("attention_probs_dropout_prob", 0.1),
-        "activation": theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu",
+        "depth": theirs.depth("num_self_attends_per_block"),
+        "repeats": theirs.size("num_blocks"),
+        "heads": theirs.size("num_self_attention_heads"),
+        "cross_heads": theirs.size("num_cross_attention_heads"),
+        "key_dim": theirs.optional_size("qk_channels"),
+        "value_dim": theirs.optional_size("v_channels"),
+        "hidden": dim * theirs.size("self_attention_widening_factor"),
+        "cross_hidden": dim * theirs.size("cross_attention_widening_factor"),
+        "dropout": theirs.share("attention_probs_dropout_prob"),
+        "activation": theirs.activation("hidden_act"),
     }
 
 
@@ -59,7 +56,7 @@ def images(theirs: ForeignConfig) -> perceiver.Config:
     if kind not in (FOURIER, LEARNED):
         theirs.guess(f"architectures = {kind[:60]!r} is not supported, expected {FOURIER}, {LEARNED} or {WORDS}")
     theirs.ignore("d_model", "vocab_size", "max_position_embeddings", "num_labels")
-    side = theirs.size("image_size", 56)
+    side = theirs.pixels("image_size")
     return perceiver.Config(
         image=side if kind == LEARNED else SIDE,
         classes=theirs.classes(least=1),
@@ -72,9 +69,9 @@ def text(theirs: ForeignConfig) -> perceiverlm.Config:
     shared = sizes(theirs)
     theirs.ignore("image_size")
     return perceiverlm.Config(
-        vocab=theirs.size("vocab_size", 262),
-        length=theirs.size("max_position_embeddings", 2048),
-        token_dim=theirs.size("d_model", 768),
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("max_position_embeddings"),
+        token_dim=theirs.size("d_model"),
         **shared,
     )
 
@@ -113,7 +110,7 @@ def export_images(ours: perceiver.Config) -> dict[str, Any]:
     learned = ours.positions == "learned"
     return export_sizes(ours, LEARNED if learned else FOURIER) | {
         **({"image_size": ours.image} if learned else {}),
-        **numbered(ours.classes),
+        **default_labels(ours.classes),
     }
 
 

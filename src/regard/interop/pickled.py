@@ -1,4 +1,4 @@
-"""A restricted reader for PyTorch's `.bin` and `.pt` files, which are programs in a zip.
+"""A restricted reader for PyTorch's `.bin` and `.pt` files: programs in a zip, or before version 1.6 in a row.
 
 Such a file holds a small stack program whose opcodes may call anything. Here no such program is ever run: ``opcodes``
 reads it, and whatever a state dict does not need is an error that names it. All this happens in a child process with
@@ -25,6 +25,7 @@ from regard.errors import CheckpointError
 from regard.storage.untrusted import list_names, quote_name, refuse_file
 
 from .opcodes import DAMAGE, View, interpret
+from .storages import Storages, ZippedStorages, content, read_stream
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -170,50 +171,48 @@ def output_limit(size: int) -> int:
 
 
 def rewrite(source: Path, target: Path) -> None:
-    """Read a PyTorch zip and write the same tensors as safetensors, all sizes checked before anything is allocated."""
+    """Read a PyTorch file and write the same tensors as safetensors, all sizes checked before anything is allocated."""
     if not source.is_file():
         refuse_file(source, "not found, or not a regular file")
     size = source.stat().st_size
     with open(source, "rb") as file:
-        check_magic(file.read(4), source)
+        first = file.read(4)
         try:
-            with zipfile.ZipFile(file) as archive:
-                entries = checked_entries(archive, size, source)
-                folder = folder_of(entries, source)
-                order = entries.get(f"{folder}/byteorder")
-                if order is not None and content(archive, order, source) != b"little":
-                    refuse_file(source, "the numbers are stored in big-endian order, which is not supported")
-                program = content(archive, entries[f"{folder}/data.pkl"], source)
-                views = tensors_of(interpret(program, source), source)
-                for name, view in views.items():
-                    check_view(name, view, entries.get(f"{folder}/data/{view.storage.key}"), source)
-                if (total := sum(view.size for view in views.values())) > output_limit(size):
-                    refuse_file(source, f"the tensors need {total} bytes, far more than the file size of {size}")
-                try:
-                    with open(target, "xb") as out:
-                        write_tensors(out, archive, f"{folder}/data/", views, source)
-                except OSError as error:
-                    free = f"{total} bytes free in {target.parent}"
-                    refuse_file(source, f"the tensors could not be written: {error.strerror}", expected=free)
+            if first == b"PK\x03\x04":
+                with zipfile.ZipFile(file) as archive:
+                    write_checked(*read_zip(archive, size, source), size, source, target)
+            elif first[:1] == b"\x80":
+                write_checked(*read_stream(file, size, PROGRAM_BYTES, source), size, source, target)
+            else:
+                refuse_file(source, "not a PyTorch file", expected="what torch.save writes")
         except CheckpointError:
             raise
-        except DAMAGE as error:
+        except (*DAMAGE, OSError) as error:
             refuse_file(source, f"the zip archive is corrupt: {ascii(str(error))[1:-1][:200]}")
-        except OSError as error:
-            refuse_file(source, f"cannot be read: {error.strerror}")
 
 
-def check_magic(first: bytes, source: Path) -> None:
-    if first == b"PK\x03\x04":
-        return
-    if first[:1] == b"\x80":
-        refuse_file(
-            source,
-            "the format of PyTorch before version 1.6 is not supported",
-            expected="a zip file, as torch.save has written since version 1.6",
-            fix="if you trust its source, load and save it again with a current version of PyTorch",
-        )
-    refuse_file(source, "not a PyTorch file", expected="a zip file, as torch.save writes")
+def read_zip(archive: zipfile.ZipFile, size: int, source: Path) -> tuple[object, ZippedStorages]:
+    entries = checked_entries(archive, size, source)
+    folder = folder_of(entries, source)
+    order = entries.get(f"{folder}/byteorder")
+    if order is not None and content(archive, order, source) != b"little":
+        refuse_file(source, "the numbers are stored in big-endian order, which is not supported")
+    program = content(archive, entries[f"{folder}/data.pkl"], source)
+    return interpret(program, source), ZippedStorages(archive, entries, folder, source)
+
+
+def write_checked(value: object, storages: Storages, size: int, source: Path, target: Path) -> None:
+    views = tensors_of(value, source)
+    for name, view in views.items():
+        check_view(name, view, storages.size(view.storage.key), source)
+    if (total := sum(view.size for view in views.values())) > output_limit(size):
+        refuse_file(source, f"the tensors need {total} bytes, far more than the file size of {size}")
+    try:
+        with open(target, "xb") as out:
+            write_tensors(out, storages, views)
+    except OSError as error:
+        free = f"{total} bytes free in {target.parent}"
+        refuse_file(source, f"the tensors could not be written: {error.strerror}", expected=free)
 
 
 def checked_entries(archive: zipfile.ZipFile, size: int, source: Path) -> dict[str, zipfile.ZipInfo]:
@@ -251,29 +250,14 @@ def folder_of(entries: dict[str, zipfile.ZipInfo], source: Path) -> str:
     return folder
 
 
-def content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, source: Path) -> bytes:
-    """One entry, its checksum verified by the zip reader."""
-    try:
-        data = archive.read(entry)
-    except DAMAGE as error:
-        refuse_file(source, f"the zip entry {quote_name(entry.filename)} is corrupt: {ascii(str(error))[1:-1][:200]}")
-    if len(data) != entry.file_size:
-        refuse_file(source, f"the zip entry {quote_name(entry.filename)} is truncated")
-    return data
-
-
-def check_view(name: str, view: View, entry: zipfile.ZipInfo | None, source: Path) -> None:
-    """Every number of a tensor against its storage, and the storage against its entry."""
+def check_view(name: str, view: View, size: int | None, source: Path) -> None:
+    """Every number of a tensor against its storage, and the storage against its size in the file."""
     what, storage = f"tensor {quote_name(name)}", view.storage
-    if entry is None:
-        refuse_file(
-            source, f"{what} refers to the storage {quote_name(storage.key)}, which is missing in the zip archive"
-        )
-    if entry.file_size != storage.count * storage.kind.size:
+    if size is None:
+        refuse_file(source, f"{what} refers to the storage {quote_name(storage.key)}, which is missing in the file")
+    if size != storage.count * storage.kind.size:
         need = storage.count * storage.kind.size
-        refuse_file(
-            source, f"{what} needs {need} bytes in the storage {quote_name(storage.key)}, which has {entry.file_size}"
-        )
+        refuse_file(source, f"{what} needs {need} bytes in the storage {quote_name(storage.key)}, which has {size}")
     if len(view.shape) != len(view.stride) or len(view.shape) > AXES:
         refuse_file(source, f"{what} has {len(view.shape)} dimensions and {len(view.stride)} strides")
     if prod(x for x in view.shape if x) >= 2**62:
@@ -283,7 +267,7 @@ def check_view(name: str, view: View, entry: zipfile.ZipInfo | None, source: Pat
         refuse_file(source, f"{what} reads element {last} of a storage of {storage.count} elements")
 
 
-def write_tensors(out: BinaryIO, archive: zipfile.ZipFile, folder: str, views: dict[str, View], source: Path) -> None:
+def write_tensors(out: BinaryIO, storages: Storages, views: dict[str, View]) -> None:
     """Header, then data, one storage in memory at a time. Wide types first, which keeps every tensor aligned."""
     order = sorted(views, key=lambda name: (-views[name].storage.kind.size, views[name].storage.key, name))
     header: dict[str, Any] = {}
@@ -302,7 +286,7 @@ def write_tensors(out: BinaryIO, archive: zipfile.ZipFile, folder: str, views: d
         if not view.size:
             continue
         if view.storage.key != key or not data:
-            key, data = view.storage.key, content(archive, archive.getinfo(folder + view.storage.key), source)
+            key, data = view.storage.key, storages.read(view.storage.key)
         out.write(gather(data, view))
 
 

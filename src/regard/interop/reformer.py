@@ -1,103 +1,109 @@
 """Reformer <-> Hugging Face (model_type reformer).
 
-Version 5 of transformers keeps the bias of the words but no longer adds it to the logits; earlier versions, with which
-the published models were made, do, and so do we. It draws other hashes for every call unless there is a seed; ours are
-drawn once, by the seed 0 if there is none.
+Earlier versions of transformers, with which the published models were made, add the bias of the words to the logits;
+version 5 keeps it but no longer adds it. So a file is read as the version that wrote it computes, which its config
+tells, and what goes out, to be opened by version 5, must have none or zeros. The library draws other hashes for every
+call unless there is a seed; ours are drawn once, by the seed 0 if there is none. Its penalty for looking at oneself is
+so large that beside it float32 loses a part of the weights of several rounds: there logits differ by up to 0.01.
 """
 
 from collections.abc import Collection
 from dataclasses import replace
-from math import isqrt
 from typing import Any
+
+import torch
 
 from regard.decode.symbols import BEGIN, END, PAD
 from regard.models.reformer import Config
 from regard.nn.mechanisms import layer_choices
 
+from .defaults import kind_defaults
 from .foreign import THEIR_ACTIVATIONS, ForeignConfig
-from .rules import Entry, Rule, Tied
+from .rules import Entry, Idle, Ours, Rule, Tied
 from .tensor_ops import Reshape
 
 SYMBOLS = {BEGIN: None, END: 2, PAD: 0}
-LAYERS = ["local", "lsh", "local", "lsh", "local", "lsh"]
+UNBIASED = 5  # the version from which on logits have no bias
 
 
 def config(theirs: ForeignConfig) -> Config:
-    causal = theirs.take("is_decoder", bool, False)
-    theirs.expect("lsh_num_chunks_before", 1)
-    theirs.expect("lsh_num_chunks_after", 0)
-    theirs.expect("local_num_chunks_before", 1)
-    theirs.expect("tie_word_embeddings", False)
-    theirs.expect("sinusoidal_pos_embds", False)
-    theirs.ignore(
-        "axial_norm_std", "chunk_size_lm_head", "num_hidden_layers", "num_buckets", "attn_layers", "hash_seed"
-    )
-    theirs.ignore("axial_pos_shape", "axial_pos_embds_dim", "is_decoder")
+    theirs.assume(kind_defaults("reformer"))
+    causal = theirs.take("is_decoder", bool)
+    written = str(theirs.data.get("transformers_version", "")).partition(".")[0]
+    theirs.ignore("axial_norm_std", "chunk_size_lm_head", "num_hidden_layers", "attn_layers", "axial_pos_shape")
+    theirs.ignore("axial_pos_embds_dim")
+    theirs.expect("sinusoidal_pos_embds", False, True)  # which no version has read
     theirs.ignore(
         "attention_probs_dropout_prob", "intermediate_size", "num_chunks_after", "num_chunks_before"
     )  # of old
     layers = attending(theirs)
-    length, chunk = theirs.size("max_position_embeddings", 4096), theirs.size("lsh_attn_chunk_length", 64)
-    local: dict[str, Any] = {"kind": "chunked", "chunk": theirs.size("local_attn_chunk_length", 64)}
-    local |= {"after": 1} if theirs.size("local_num_chunks_after", 0, least=0) else {}
+    local: dict[str, Any] = {"kind": "chunked", "chunk": theirs.size("local_attn_chunk_length")}
+    local |= {"after": 1} if theirs.size("local_num_chunks_after", least=0) else {}
     theirs.expect("local_num_chunks_after", *((0,) if causal else (0, 1)))
-    rounds, seed = theirs.size("num_hashes", 1), theirs.data.get("hash_seed")
-    hashed = {"kind": "lsh", "form": "chunks", "once": False, "chunk": chunk, "rounds": rounds}
-    hashed |= {"buckets": theirs.data.get("num_buckets") or buckets(length, chunk)}
-    hashed |= {"seed": seed} if isinstance(seed, int) and seed else {}
-    axial = theirs.take("axial_pos_embds", bool, True)
-    grid, widths = (pair(theirs, key, default) for key, default in (GRID, WIDTHS))
-    dim = theirs.size("hidden_size", 256)
+    hashed = hashing(theirs, "lsh" in layers)
+    axial = theirs.take("axial_pos_embds", bool)
+    grid, widths = pair(theirs, "axial_pos_shape"), pair(theirs, "axial_pos_embds_dim")
+    dim = theirs.size("hidden_size")
     if axial and sum(widths) != dim:
         theirs.guess(f"axial_pos_embds_dim = {widths} do not add up to hidden_size = {dim}")
     return Config(
-        vocab=theirs.size("vocab_size", 320),
-        length=length,
+        vocab=theirs.size("vocab_size"),
+        length=theirs.size("max_position_embeddings"),
         dim=dim,
         depth=len(layers),
-        heads=theirs.size("num_attention_heads", 12),
-        head_dim=theirs.size("attention_head_size", 64),
-        hidden=theirs.size("feed_forward_size", 512),
-        dropout=theirs.share("hidden_dropout_prob", 0.05),
-        attention_dropout=theirs.share("local_attention_probs_dropout_prob", 0.05),
-        hashed_dropout=theirs.share("lsh_attention_probs_dropout_prob", 0.0),
-        eps=theirs.above_zero("layer_norm_eps", 1e-12),
-        activation=theirs.activation("hidden_act") if "hidden_act" in theirs.data else "relu",
+        heads=theirs.size("num_attention_heads"),
+        head_dim=theirs.size("attention_head_size"),
+        hidden=theirs.size("feed_forward_size"),
+        dropout=theirs.share("hidden_dropout_prob"),
+        attention_dropout=theirs.share("local_attention_probs_dropout_prob"),
+        hashed_dropout=theirs.share("lsh_attention_probs_dropout_prob"),
+        eps=theirs.above_zero("layer_norm_eps"),
+        activation=theirs.activation("hidden_act"),
         grid=tuple(grid) if axial else None,
         row_dim=widths[0] if axial else None,
         causal=causal,
+        output_bias=not (written.isdecimal() and int(written) >= UNBIASED),
         attention=shortest([shorter(local) if kind == "local" else hashed for kind in layers]),
     )
+
+
+def hashing(theirs: ForeignConfig, there: bool) -> dict[str, Any]:
+    """The table of the layers that hash, if there are any."""
+    found: dict[str, Any] = {"kind": "lsh", "form": "chunks", "once": False}
+    found |= {"chunk": theirs.size("lsh_attn_chunk_length"), "rounds": theirs.size("num_hashes")}
+    theirs.ignore("num_buckets", "hash_seed")
+    buckets, seed = theirs.data["num_buckets"], theirs.data["hash_seed"]
+    several = isinstance(buckets, list) and bool(buckets) and all(type(x) is int for x in buckets)
+    if there and type(buckets) is not int and not several:
+        why = ": the reference takes as many as its first text asks for" if buckets is None else ""
+        theirs.guess(
+            f"num_buckets = {buckets!r}"[:100] + f" is not supported{why}, expected a number or a list of them"
+        )
+    if not isinstance(seed, int | None):
+        theirs.guess(f"hash_seed = {seed!r}"[:100] + " is not an integer")
+    return found | {"buckets": buckets} | ({"seed": seed} if seed else {})
 
 
 GRID, WIDTHS = ("axial_pos_shape", [64, 64]), ("axial_pos_embds_dim", [64, 192])
 
 
 def attending(theirs: ForeignConfig) -> list[str]:
-    layers = theirs.data.get("attn_layers", LAYERS)
+    layers = theirs.data["attn_layers"]
     if not isinstance(layers, list) or not layers or any(kind not in ("local", "lsh") for kind in layers):
         theirs.guess(f"attn_layers = {layers!r}"[:100] + " is not a list of 'local' and 'lsh'")
-        return LAYERS
+        return ["local"]
     if theirs.tensors is not None and len(layers) > theirs.tensors:
         theirs.guess(f"attn_layers has more layers than the checkpoint has tensors, {theirs.tensors}")
-        return LAYERS
+        return ["local"]
     return layers
 
 
-def pair(theirs: ForeignConfig, key: str, default: list[int]) -> list[int]:
-    found = theirs.data.get(key, default)
+def pair(theirs: ForeignConfig, key: str) -> list[int]:
+    found = theirs.data[key]
     if not isinstance(found, list) or len(found) != 2 or any(type(x) is not int or not 0 < x < 1 << 40 for x in found):
         theirs.guess(f"{key} = {found!r}"[:100] + " is not a list of two sizes")
-        return default
+        return [1, 1]
     return found
-
-
-def buckets(length: int, chunk: int) -> int | list[int]:
-    """How many there are where a file leaves that open: as they would for the longest text."""
-    bits = max((2 * (length // chunk)).bit_length() - 1, 1)
-    if 1 << bits > 2 * max(isqrt(length // chunk), chunk):
-        return [1 << bits // 2, 1 << bits - bits // 2]
-    return 1 << bits
 
 
 def shorter(local: dict[str, Any]) -> Any:
@@ -112,7 +118,7 @@ def shortest(layers: list[Any]) -> Any:
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
-    return ours if any(name.startswith("lm_head.") for name in names) else replace(ours, head="none")
+    return ours if any(name.startswith("lm_head.") for name in names) else replace(ours, head="none", output_bias=True)
 
 
 def tables(ours: Config) -> list[dict[str, Any]]:
@@ -128,6 +134,7 @@ def export_config(ours: Config) -> dict[str, Any]:
     grid, widths = (GRID[1], WIDTHS[1]) if ours.grid is None else (list(ours.grid), [row_dim, ours.dim - row_dim])
     architecture = "ReformerModelWithLMHead" if ours.causal else "ReformerForMaskedLM"
     return {
+        **({} if ours.output_bias else {"transformers_version": f"{UNBIASED}.0.0"}),
         "architectures": ["ReformerModel" if ours.head == "none" else architecture],
         "model_type": "reformer",
         "is_decoder": ours.causal,
@@ -166,11 +173,15 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     layers = [
         entry for i, layer in enumerate(tables(ours)) for entry in block(f"{prefix}encoder.layers.{i}.", i, layer)
     ]
-    head: list[Entry] = [
-        Rule("lm_head.decoder.weight", "head.weight"),
+    bias: list[Entry] = [
         Rule("lm_head.bias", "head.bias"),
         Tied("lm_head.decoder.bias", "head.bias"),  # earlier versions kept it twice
     ]
+    if names is None or not ours.output_bias:
+        unread = "version 5 keeps it and does not add it"
+        bias = [Idle("lm_head.bias", "head.weight", lambda: torch.zeros(ours.vocab), unread)]
+        bias += [Ours("head.bias", lambda: torch.zeros(ours.vocab))] if ours.output_bias else []
+    head: list[Entry] = [Rule("lm_head.decoder.weight", "head.weight"), *bias]
     return [
         Rule(prefix + "embeddings.word_embeddings.weight", "embed.weight"),
         *positions(ours, prefix + "embeddings.position_embeddings."),

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from regard.models.resnet import Config, ResNetSizes
 
 from .batchnorm import batch_norm
-from .foreign import ForeignConfig, numbered
+from .defaults import kind_defaults
+from .foreign import ForeignConfig, default_labels
 from .rules import Entry, Rule
 
 
@@ -18,24 +19,25 @@ def config(theirs: ForeignConfig) -> Config:
 
 def backbone(theirs: ForeignConfig) -> ResNetSizes:
     """The convolutions, of a ResNet or as part of a larger net."""
+    theirs.assume(kind_defaults("resnet"))
     theirs.expect("hidden_act", "relu")  # between the convolutions of a layer theirs has it in any case
     theirs.expect("downsample_in_first_stage", False)
     theirs.ignore("stage_names")
     layers: dict[str, Literal["basic", "bottleneck"]] = {"basic": "basic", "bottleneck": "bottleneck"}
-    layer = theirs.take("layer_type", str, "bottleneck")
+    layer = theirs.take("layer_type", str)
     if layer not in layers:
         theirs.guess(f"layer_type = {layer[:60]!r} is not supported, expected {', '.join(layers)}")
-    depths, dims = theirs.depths("depths", (3, 4, 6, 3)), theirs.several("hidden_sizes", (256, 512, 1024, 2048))
+    depths, dims = theirs.depths("depths"), theirs.several("hidden_sizes")
     if len(depths) != len(dims):
         theirs.guess(f"depths and hidden_sizes must have the same number of stages, got {len(depths)} and {len(dims)}")
         dims = (1,) * len(depths)
     return ResNetSizes(
-        channels=theirs.size("num_channels", 3),
-        width=theirs.size("embedding_size", 64),
+        channels=theirs.size("num_channels"),
+        width=theirs.size("embedding_size"),
         layer=layers.get(layer, "basic"),
         depths=depths,
         dims=dims,
-        halving="first" if theirs.take("downsample_in_bottleneck", bool, False) else "middle",
+        halving="first" if theirs.take("downsample_in_bottleneck", bool) else "middle",
     )
 
 
@@ -48,7 +50,7 @@ def export_config(ours: Config) -> dict[str, Any]:
     return {
         "architectures": ["ResNetForImageClassification" if ours.classes else "ResNetModel"],
         **export_backbone(ours),
-        **(numbered(ours.classes) if ours.classes else {}),
+        **(default_labels(ours.classes) if ours.classes else {}),
     }
 
 

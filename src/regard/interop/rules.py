@@ -85,11 +85,13 @@ class Known:
     """A tensor of the checkpoint that can be computed from the config, such as sinusoids: ``make`` computes it for a
     shape.
 
-    It may be absent. If it holds other values, dropping it would change the model, so that is an error.
+    It may be absent, unless the other library needs it: then ``shape`` says what is written on the way out. If it holds
+    other values, dropping it would change the model, so that is an error.
     """
 
     theirs: str
     make: Callable[[torch.Size], Tensor]
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ def export_tensors(state: Mapping[str, Tensor], rules: Sequence[Entry]) -> "Rule
                 run.rule(several(entry.ours), several(entry.theirs), entry.op.reverse())
             case Ours():
                 run.left_behind(entry)
+            case Known() if entry.shape is not None:
+                run.write(entry.theirs, entry.make(torch.Size(entry.shape)), entry.theirs)
             case Idle():
                 for ours, parts in run.named(entry.beside).items():
                     run.write(fill(entry.theirs, parts), entry.make(), ours)
@@ -178,7 +182,8 @@ def needed(ours: Mapping[str, tuple[int, ...]], rules: Sequence[Entry]) -> dict[
 
 def spare(names: Iterable[str], rules: Sequence[Entry]) -> set[str]:
     """Which of their tensors may as well be absent: a copy, or what follows from the config."""
-    able = [pattern(entry.theirs) for entry in rules if isinstance(entry, Tied | Dropped | Known | Idle)]
+    optional = [entry for entry in rules if isinstance(entry, Tied | Dropped | Known | Idle)]
+    able = [pattern(x.theirs) for x in optional if not isinstance(x, Known) or x.shape is None]
     return {name for name in names if any(one.fullmatch(name) for one in able)}
 
 

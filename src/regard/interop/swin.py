@@ -12,7 +12,8 @@ from regard.models import swin, swinv2
 from regard.nn.positions import log_spaced, window_offsets
 from regard.nn.pyramid import halved_side
 
-from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
+from .defaults import kind_defaults
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, default_labels
 from .rules import Entry, Known, Rule
 
 Either = TypeVar("Either", swin.Config, swinv2.Config)
@@ -26,29 +27,30 @@ def sizes(theirs: ForeignConfig) -> dict[str, Any]:
     theirs.expect("path_norm", True)
     theirs.expect("layer_norm_eps", EPS)
     theirs.ignore("encoder_stride", "out_features", "out_indices", "stage_names")
-    depth, dim = theirs.depths("depths", (2, 2, 6, 2)), theirs.size("embed_dim", 96)
+    depth, dim = theirs.depths("depths"), theirs.size("embed_dim")
     theirs.expect("num_layers", len(depth))
     theirs.expect("hidden_size", dim * 2 ** (len(depth) - 1))
     return {
-        "image": theirs.size("image_size", 224),
-        "patch": theirs.size("patch_size", 4),
-        "channels": theirs.size("num_channels", 3),
+        "image": theirs.side("image_size"),
+        "patch": theirs.side("patch_size"),
+        "channels": theirs.size("num_channels"),
         "classes": theirs.classes(),
         "dim": dim,
         "depth": depth,
-        "heads": theirs.several("num_heads", (3, 6, 12, 24)),
-        "hidden": theirs.times("mlp_ratio", 4.0, dim),
-        "window": theirs.size("window_size", 7),
-        "dropout": theirs.share("hidden_dropout_prob", 0.0),
-        "attention_dropout": theirs.share("attention_probs_dropout_prob", 0.0),
-        "drop_path": theirs.share("drop_path_rate", 0.1),
+        "heads": theirs.several("num_heads"),
+        "hidden": theirs.times("mlp_ratio", dim),
+        "window": theirs.size("window_size"),
+        "dropout": theirs.share("hidden_dropout_prob"),
+        "attention_dropout": theirs.share("attention_probs_dropout_prob"),
+        "drop_path": theirs.share("drop_path_rate"),
         "eps": EPS,
-        "activation": theirs.activation("hidden_act") if "hidden_act" in theirs.data else "gelu",
-        "qkv_bias": theirs.take("qkv_bias", bool, True),
+        "activation": theirs.activation("hidden_act"),
+        "qkv_bias": theirs.take("qkv_bias", bool),
     }
 
 
 def config(theirs: ForeignConfig) -> swin.Config:
+    theirs.assume(kind_defaults("swin"))
     found = sizes(theirs)
     if not theirs.guessed and smaller(found):
         theirs.guess(
@@ -61,6 +63,7 @@ def config(theirs: ForeignConfig) -> swin.Config:
 
 
 def second(theirs: ForeignConfig) -> swinv2.Config:
+    theirs.assume(kind_defaults("swinv2"))
     found = sizes(theirs)
     before = earlier(theirs, len(found["depth"]))
     if not theirs.guessed and odd(found):
@@ -73,11 +76,11 @@ def second(theirs: ForeignConfig) -> swinv2.Config:
     return trained(swinv2.Config(**found), before)
 
 
-def earlier(theirs: ForeignConfig, stages: int, usual: Sequence[int] = ()) -> list[int]:
+def earlier(theirs: ForeignConfig, stages: int) -> list[int]:
     """The window sizes of an earlier training, one for each stage; their list may be longer than the number of
     stages."""
     theirs.ignore("pretrained_window_sizes")
-    told = theirs.data.get("pretrained_window_sizes") or list(usual)
+    told = theirs.data.get("pretrained_window_sizes")
     if isinstance(told, list) and all(type(x) is int and x >= 0 for x in told[:stages]):
         return told[:stages]
     theirs.guess(f"pretrained_window_sizes = {told!r}"[:100] + " is not a list of integers")
@@ -105,7 +108,7 @@ def uneven(found: dict[str, Any]) -> str:
     """Why another library would compute other outputs: a grid that is not a multiple of the window size, if there is
     one."""
     sides = [halved_side(found["image"] // found["patch"], i) for i in range(len(found["depth"]))]
-    side = next((side for side in sides if side % min(found["window"], side)), None)
+    side = next((side for side in sides if not side or side % min(found["window"], side)), None)
     if side is None:
         return ""
     return (
@@ -121,6 +124,15 @@ def same_there(ours: swin.Config | swinv2.Config) -> None:
         raise InputError(
             "this model cannot be exported: the original implementation would compute other outputs",
             got=f"image = {ours.image} {why}",
+        )
+
+
+def same_grids(ours: swin.Config | swinv2.Config) -> None:
+    """Refuses what they would cut into other windows."""
+    if odd(vars(ours)):
+        raise InputError(
+            "this model cannot be exported: the original implementation would compute other outputs",
+            got=f"image = {ours.image} gives grids of odd size, which it divides into other windows",
         )
 
 
@@ -147,7 +159,7 @@ def export_sizes(ours: swin.Config | swinv2.Config) -> dict[str, Any]:
         "hidden_act": THEIR_ACTIVATIONS[ours.activation],
         "layer_norm_eps": EPS,
         "use_absolute_embeddings": False,
-        **(numbered(ours.classes) if ours.classes else {}),
+        **(default_labels(ours.classes) if ours.classes else {}),
     }
 
 
@@ -163,6 +175,7 @@ def export_config(ours: swin.Config) -> dict[str, Any]:
 
 
 def export_second(ours: swinv2.Config) -> dict[str, Any]:
+    same_grids(ours)
     kind = "Swinv2ForImageClassification" if ours.classes else "Swinv2Model"
     windows = {"pretrained_window_sizes": list(ours.trained or [0] * len(ours.depth))}
     return {"architectures": [kind], "model_type": "swinv2", **export_sizes(ours), **windows}

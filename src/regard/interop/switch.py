@@ -8,25 +8,27 @@ from typing import Any
 
 from regard.models.switch import Config
 
-from .foreign import ACTIVATIONS, THEIR_ACTIVATIONS, ForeignConfig
+from .defaults import kind_defaults
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig
 from .rules import Entry, Rule
-from .t5 import T5Sizes, around, export_shared, shared
+from .t5 import around, export_shared, shared
 from .tensor_ops import Chain, Fuse, Reshape
 
 
 def config(theirs: ForeignConfig) -> Config:
-    tied = theirs.take("tie_word_embeddings", bool, True)
-    act = ACTIVATIONS.get(str(theirs.data.get("dense_act_fn", "relu")), "relu")
-    theirs.expect("dense_act_fn", *ACTIVATIONS)
-    theirs.expect("feed_forward_proj", theirs.data.get("dense_act_fn", "relu"))
+    theirs.assume(kind_defaults("switch_transformers"))
+    tied = theirs.take("tie_word_embeddings", bool)
+    act = theirs.activation("dense_act_fn")
+    theirs.expect("feed_forward_proj", theirs.data["dense_act_fn"])
     theirs.expect("is_gated_act", False)
     theirs.expect("router_bias", False)
     theirs.expect("router_dtype", "float32")
     theirs.expect("router_type", "tokens_masked")
     theirs.expect("batch_prioritized_routing", False)
+    theirs.expect("num_selected_experts", 1)
     theirs.ignore("router_z_loss_coef", "router_aux_loss_coef", "add_router_probs", "output_router_logits")
-    theirs.ignore("add_cross_attention", "router_ignore_padding_tokens")  # which nothing there reads
-    sizes = shared(theirs, T5Sizes(dim=768, depth=12, heads=12))
+    theirs.ignore("router_ignore_padding_tokens")  # which nothing there reads
+    sizes = shared(theirs)
     return Config(
         **sizes,
         activation=act,
@@ -34,14 +36,14 @@ def config(theirs: ForeignConfig) -> Config:
         experts=experts(theirs),
         every=every(theirs, "encoder", sizes["depth"]),
         decoder_every=every(theirs, "decoder", sizes["decoder_depth"]),
-        room=theirs.size("expert_capacity", 64),
-        jitter=theirs.share("router_jitter_noise", 0.01),
+        room=theirs.size("expert_capacity"),
+        jitter=theirs.share("router_jitter_noise"),
     )
 
 
 def experts(theirs: ForeignConfig) -> int:
     """Each is a tensor there. To name more than the file can hold would take for ever."""
-    value = theirs.size("num_experts", 8)
+    value = theirs.size("num_experts")
     if theirs.tensors is not None and value > theirs.tensors:
         theirs.guess(f"num_experts = {value} is more experts than the checkpoint has tensors, {theirs.tensors}")
     return value
@@ -50,7 +52,7 @@ def experts(theirs: ForeignConfig) -> int:
 def every(theirs: ForeignConfig, side: str, depth: int) -> int:
     """The interval of switch layers, which their config gives as the number of switch layers."""
     key = f"num_sparse_{side}_layers"
-    count = theirs.size(key, 3, least=0)
+    count = theirs.size(key, least=0)
     if count > depth:
         theirs.guess(f"{key} = {count} is more than the number of layers, {depth}")
     step = max(depth // count if count else depth, 1)

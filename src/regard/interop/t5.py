@@ -1,39 +1,51 @@
 """T5, versions 1.0 and 1.1 <-> Hugging Face (model_type t5)."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from regard.decode.symbols import END, FIRST, PAD
 from regard.models.t5 import Config
 
+from .defaults import kind_defaults
 from .foreign import ForeignConfig
-from .rules import Entry, Rule, Tied
+from .rules import Dropped, Entry, Rule, Tied
 
 SYMBOLS = {FIRST: 0, END: 1, PAD: 0}
-FEED_FORWARD = {"relu": ("relu", False), "gated-gelu": ("gelu_tanh", True), "gated-silu": ("silu", True)}
-FEED_FORWARD |= {"gated-relu": ("relu", True), "gelu": ("gelu", False), "gelu_new": ("gelu_tanh", False)}
-
-
-@dataclass(frozen=True)
-class T5Sizes:
-    """What a file that leaves a size out means by that."""
-
-    dim: int = 512
-    depth: int = 6
-    heads: int = 8
+FEED_FORWARD = {  # the shortest names
+    "relu": ("relu", False),
+    "gelu": ("gelu", False),
+    "gelu_new": ("gelu_tanh", False),
+    "silu": ("silu", False),
+    "tanh": ("tanh", False),
+    "gated-gelu": ("gelu_tanh", True),
+    "gated-relu": ("relu", True),
+    "gated-silu": ("silu", True),
+    "gated-tanh": ("tanh", True),
+}
 
 
 def config(theirs: ForeignConfig) -> Config:
-    kind = str(theirs.data.get("feed_forward_proj", "relu"))
-    theirs.expect("feed_forward_proj", *FEED_FORWARD)
-    tied = theirs.take("tie_word_embeddings", bool, True)
-    scaled = theirs.take("scale_decoder_outputs", bool, tied)
+    theirs.assume(kind_defaults("t5"))
+    theirs.ignore("is_decoder")  # each stack has its own
+    tied = theirs.data.get("tie_word_embeddings") is None or theirs.take("tie_word_embeddings", bool)
+    theirs.data.setdefault("scale_decoder_outputs", tied)
+    scaled = theirs.take("scale_decoder_outputs", bool)
     if scaled and not tied:
         theirs.guess("scale_decoder_outputs = True is not supported with tie_word_embeddings = False")
-    theirs.ignore("dense_act_fn", "is_gated_act")
-    act, gated = FEED_FORWARD.get(kind, ("relu", False))
-    return Config(**shared(theirs, T5Sizes()), activation=act, gated=gated, tied=tied, scaled=scaled or not tied)
+    act, gated = feed_forward(theirs)
+    return Config(**shared(theirs), activation=act, gated=gated, tied=tied, scaled=scaled or not tied)
+
+
+def feed_forward(theirs: ForeignConfig) -> tuple[str, bool]:
+    """The activation, and whether there is a gate. One key tells both; two others, which newer files have too, win."""
+    told = theirs.take("feed_forward_proj", str)
+    name = told.removeprefix("gated-")
+    if "-" in name:
+        theirs.problems.append(f"feed_forward_proj = {told[:60]!r} is not supported, expected NAME or gated-NAME")
+    theirs.data.setdefault("dense_act_fn", "gelu_new" if told == "gated-gelu" else name)
+    theirs.data.setdefault("is_gated_act", told.startswith("gated-"))
+    return theirs.activation("dense_act_fn"), theirs.take("is_gated_act", bool)
 
 
 def complete(ours: Config, names: Collection[str]) -> Config:
@@ -42,23 +54,23 @@ def complete(ours: Config, names: Collection[str]) -> Config:
     return replace(ours, tied=False, scaled=True) if not ours.scaled and "lm_head.weight" in names else ours
 
 
-def shared(theirs: ForeignConfig, sizes: T5Sizes) -> dict[str, Any]:
+def shared(theirs: ForeignConfig) -> dict[str, Any]:
     """The config keys shared by T5 and its variants."""
-    theirs.ignore("n_positions", "output_past", "classifier_dropout", "is_decoder", "num_decoder_layers")
-    depth = theirs.depth("num_layers", sizes.depth)
-    given = theirs.data.get("num_decoder_layers") is not None
+    theirs.ignore("n_positions", "num_decoder_layers")
+    depth = theirs.depth("num_layers")
+    same = theirs.data.get("num_decoder_layers") is None
     return {
-        "vocab": theirs.size("vocab_size", 32128),
-        "dim": theirs.size("d_model", sizes.dim),
+        "vocab": theirs.size("vocab_size"),
+        "dim": theirs.size("d_model"),
         "depth": depth,
-        "decoder_depth": theirs.depth("num_decoder_layers", depth) if given else depth,
-        "heads": theirs.size("num_heads", sizes.heads),
-        "head_dim": theirs.size("d_kv", 64),
-        "hidden": theirs.size("d_ff", 2048),
-        "dropout": theirs.share("dropout_rate", 0.1),
-        "eps": theirs.above_zero("layer_norm_epsilon", 1e-6),
-        "buckets": theirs.size("relative_attention_num_buckets", 32),
-        "farthest": theirs.size("relative_attention_max_distance", 128),
+        "decoder_depth": depth if same else theirs.depth("num_decoder_layers"),
+        "heads": theirs.size("num_heads"),
+        "head_dim": theirs.size("d_kv"),
+        "hidden": theirs.size("d_ff"),
+        "dropout": theirs.share("dropout_rate"),
+        "eps": theirs.above_zero("layer_norm_epsilon"),
+        "buckets": theirs.size("relative_attention_num_buckets"),
+        "farthest": theirs.size("relative_attention_max_distance"),
     }
 
 
@@ -68,7 +80,7 @@ def export_config(ours: Config) -> dict[str, Any]:
         "architectures": ["T5ForConditionalGeneration"],
         "model_type": "t5",
         **export_shared(ours),
-        "feed_forward_proj": kinds.get((ours.activation, ours.gated), "relu"),
+        "feed_forward_proj": kinds[ours.activation, ours.gated],
     } | ({} if ours.scaled else {"scale_decoder_outputs": False})
 
 
@@ -120,5 +132,12 @@ def around(ours: Config, feed_forward: Callable[[str, str], list[Entry]], copies
             Tied(f"{side}.embed_tokens.weight", "embed.weight", written=copies),
         ]
 
+    unused = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
     head: Entry = Tied("lm_head.weight", "embed.weight") if ours.tied else Rule("lm_head.weight", "head.weight")
-    return [Rule("shared.weight", "embed.weight"), *stack("encoder", 2), *stack("decoder", 3), head]
+    return [
+        Rule("shared.weight", "embed.weight"),
+        *stack("encoder", 2),
+        *stack("decoder", 3),
+        Dropped(unused, "in the files of version 1.0, whose cross-attention has no positions"),
+        head,
+    ]

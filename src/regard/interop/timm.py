@@ -1,27 +1,25 @@
 """What all of timm's folders share: config.json names an architecture, and in ``model_args`` what differs from it.
 
 Of the rest, ``pretrained_cfg`` tells the size of the images; what else it says is about where weights came from and how
-images are cut, and changes no number that the model computes.
+images are cut, and changes no number that the model computes. In older folders its keys stand in config.json itself.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
+from .defaults import ReferenceDefaults, architecture_defaults, pretrained_keys
 from .foreign import ForeignConfig
 from .rules import Entry, Rule
 from .tensor_ops import Chunk
-
-C = TypeVar("C")
 
 KIND = "timm "  # begins the names of these kinds: they say "architecture": "mixer_b16_224", and have no model_type
 
 
 @dataclass(frozen=True, eq=False)
-class TimmConfig(Generic[C]):
-    """Their config: what its architecture usually is, and what differs."""
+class TimmConfig:
+    """Their config: what its architecture usually is, with what differs."""
 
-    usual: C
     args: ForeignConfig  # model_args
     channels: int
     image: int
@@ -33,50 +31,48 @@ class TimmConfig(Generic[C]):
         theirs.guessed |= self.args.guessed
 
 
-def opened(theirs: ForeignConfig, sizes: Mapping[str, C], *pools: str) -> TimmConfig[C]:
+def read_timm_config(theirs: ForeignConfig, sizes: Collection[str], *pools: str) -> TimmConfig:
     """Read a config whose architecture is one of ``sizes``, and whose pooling, if given, is one of ``pools``."""
+    theirs.assume(ReferenceDefaults({"pretrained_cfg": {}, "model_args": {}}))
     architecture = theirs.take("architecture", str)
     if architecture not in sizes:
         theirs.guess(f"architecture = {architecture[:60]!r} is not supported, expected {', '.join(sizes)}")
-    usual: Any = sizes.get(architecture, next(iter(sizes.values())))
-    theirs.expect("global_pool", *pools)
-    theirs.ignore("num_features")  # it tells nothing that the tensors do not
-    theirs.ignore("label_names", "label_descriptions", "pretrained_cfg", "model_args")
+    flat = "pretrained_cfg" not in theirs.given
+    theirs.ignore("num_classes", "num_features")  # the latter tells nothing that the tensors do not
+    theirs.ignore("label_names", "label_descriptions", *(["labels", *pretrained_keys()] if flat else []))
     args = ForeignConfig(table(theirs, "model_args"), theirs.tensors)
+    pretrained = dict(theirs.given) if flat else table(theirs, "pretrained_cfg")
+    args.assume(ReferenceDefaults({**architecture_defaults(architecture).keys, **told_before(theirs, pretrained)}))
     args.expect("global_pool", *pools)
-    args.expect("num_classes", theirs.data.get("num_classes"))
-    args.expect("drop_rate", 0, 0.0)  # before the head
-    channels, side = pictured(theirs.data.get("pretrained_cfg"), usual.channels, usual.image)
-    return TimmConfig(
-        usual,
-        args,
-        args.size("in_chans", channels),
-        args.size("img_size", side),
-        theirs.size("num_classes", 1000, least=0),
-    )
+    theirs.expect("global_pool", args.data.get("global_pool"))
+    return TimmConfig(args, args.size("in_chans"), args.side("img_size"), args.size("num_classes", least=0))
+
+
+def told_before(theirs: ForeignConfig, pretrained: Mapping[str, Any]) -> dict[str, Any]:
+    """What they take from elsewhere in the config where ``model_args`` does not say it."""
+    classes = theirs.given.get("num_classes", pretrained.get("num_classes", 1000))
+    found = {} if classes is None else {"num_classes": classes}
+    size = pretrained.get("input_size", [3, 224, 224])
+    if not isinstance(size, list) or len(size) != 3:
+        theirs.guess(f"input_size = {size!r}"[:100] + " is not a list of channels, height and width")
+        return found
+    fixed = pretrained.get("fixed_input_size", False)
+    return found | {"in_chans": size[0]} | ({"img_size": size[1:]} if fixed else {})
 
 
 def table(theirs: ForeignConfig, key: str) -> dict[str, Any]:
-    value = theirs.data.get(key, {})
+    theirs.ignore(key)
+    value = theirs.data[key]
     if isinstance(value, dict):
         return value
     theirs.guess(f"{key} = {value!r}"[:100] + " is not a table")
     return {}
 
 
-def pictured(data: object, channels: int, side: int) -> tuple[int, int]:
-    """Channels and side of the images, if ``pretrained_cfg`` has them: their input_size is (3, 224, 224)."""
-    size = data.get("input_size") if isinstance(data, dict) else None
-    plain = isinstance(size, list) and len(size) == 3 and all(type(x) is int and x > 0 for x in size)
-    return (size[0], size[-1]) if isinstance(size, list) and plain else (channels, side)
-
-
-def hidden_units(args: ForeignConfig, key: str, dim: int, usual: int) -> int:
+def hidden_units(args: ForeignConfig, key: str, dim: int) -> int:
     """Hidden units of an MLP, given as a ratio of its input size."""
     args.ignore(key)
-    ratio = args.data.get(key)
-    if ratio is None:
-        return usual
+    ratio: Any = args.data.get(key)
     if type(ratio) not in (int, float) or not 1 <= ratio * dim < 1 << 40:
         args.guess(f"{key} = {ratio!r}"[:100] + " is not a ratio that gives at least 1 hidden unit")
         return 1
@@ -85,10 +81,8 @@ def hidden_units(args: ForeignConfig, key: str, dim: int, usual: int) -> int:
 
 def one_dropout(args: ForeignConfig) -> float:
     """Of what is added to the stream, and of the stream's first state, which here is one share."""
-    dropout = args.share("proj_drop_rate", 0.0)
+    dropout = args.share("proj_drop_rate")
     args.expect("pos_drop_rate", dropout)
-    if dropout and "pos_drop_rate" not in args.data:
-        args.problems.append(f"pos_drop_rate must be equal to proj_drop_rate = {dropout}, got 0")
     return dropout
 
 
@@ -109,7 +103,7 @@ def differing(ours: Any, usual: Any, keys: Mapping[str, str]) -> dict[str, Any]:
     return {keys[key]: list(x) if isinstance(x, tuple) else x for key, x in changed.items()}
 
 
-def written(
+def export_timm_config(
     architecture: str,
     ours: Any,
     args: Mapping[str, Any],

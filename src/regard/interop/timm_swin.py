@@ -10,7 +10,7 @@ from regard.models.swin import Config
 from . import timm
 from .foreign import ForeignConfig
 from .rules import Entry, Rule
-from .swin import earlier, odd, same_there, trained, uneven
+from .swin import earlier, odd, same_grids, same_there, trained, uneven
 from .tensor_ops import Chunk
 
 KIND, SECOND = timm.KIND + "swin", timm.KIND + "swinv2"
@@ -56,42 +56,40 @@ KEYS = {
 
 
 def config(theirs: ForeignConfig) -> Config:
-    told = timm.opened(theirs, NAMES, "avg")
-    told.args.expect("head_dim", None)
+    told = timm.read_timm_config(theirs, NAMES, "avg")
     found = sizes(told)
     told.join(theirs)
     return Config(**found)
 
 
 def second(theirs: ForeignConfig) -> swinv2.Config:
-    told = timm.opened(theirs, SECOND_NAMES, "avg")
+    told = timm.read_timm_config(theirs, SECOND_NAMES, "avg")
     found = sizes(told)
-    before = earlier(told.args, len(found["depth"]), told.usual.trained or ())
+    before = earlier(told.args, len(found["depth"]))
     told.join(theirs)
     return trained(swinv2.Config(**found), before)
 
 
-def sizes(told: timm.TimmConfig[Any]) -> dict[str, Any]:
+def sizes(told: timm.TimmConfig) -> dict[str, Any]:
     """The config keys shared by both versions."""
-    usual, args = told.usual, told.args
+    args = told.args
     args.divides("patch_size", "img_size")
-    args.expect("always_partition", False)
-    args.ignore("strict_img_size")  # whether they refuse other images
-    dim = args.size("embed_dim", usual.dim)
+    args.ignore("strict_img_size", "weight_init")  # whether they refuse other images; how weights start
+    dim = args.size("embed_dim")
     found = {
         "image": told.image,
-        "patch": args.size("patch_size", usual.patch),
+        "patch": args.side("patch_size"),
         "channels": told.channels,
         "classes": told.classes,
         "dim": dim,
-        "depth": args.depths("depths", usual.depth),
-        "heads": args.several("num_heads", usual.heads),
-        "hidden": args.times("mlp_ratio", 4.0, dim),
-        "window": args.size("window_size", usual.window),
-        "dropout": args.share("proj_drop_rate", 0.0),
-        "attention_dropout": args.share("attn_drop_rate", 0.0),
-        "drop_path": args.share("drop_path_rate", DROP_PATH),
-        "qkv_bias": args.take("qkv_bias", bool, True),
+        "depth": args.depths("depths"),
+        "heads": args.several("num_heads"),
+        "hidden": args.times("mlp_ratio", dim),
+        "window": args.side("window_size"),
+        "dropout": args.share("proj_drop_rate"),
+        "attention_dropout": args.share("attn_drop_rate"),
+        "drop_path": args.share("drop_path_rate"),
+        "qkv_bias": args.take("qkv_bias", bool),
     }
     if not args.guessed and odd(found):
         args.guess(
@@ -118,6 +116,7 @@ def export_second(ours: swinv2.Config) -> dict[str, Any]:
 
 def export_args(ours: Config | swinv2.Config, usual: Config | swinv2.Config) -> dict[str, Any]:
     same_there(ours)
+    same_grids(ours)
     args = timm.differing(ours, usual, KEYS)
     if ours.hidden != 4 * ours.dim:
         args["mlp_ratio"] = timm.share(ours.hidden, ours.dim)
@@ -128,10 +127,10 @@ def export_args(ours: Config | swinv2.Config, usual: Config | swinv2.Config) -> 
 
 def written(name: str, ours: Config | swinv2.Config, args: dict[str, Any]) -> dict[str, Any]:
     features = ours.dim * 2 ** (len(ours.depth) - 1)
-    return timm.written(name, ours, args, pool="avg", features=features, classifier="head.fc")
+    return timm.export_timm_config(name, ours, args, pool="avg", features=features, classifier="head.fc")
 
 
-def shared(ours: Config | swinv2.Config) -> list[Entry]:
+def shared(ours: Config | swinv2.Config, names: Collection[str] | None) -> list[Entry]:
     table: list[Entry] = [
         Rule("patch_embed.proj.{p}", "patch.projection.{p}"),
         Rule("patch_embed.norm.{p}", "patch_norm.{p}"),
@@ -140,11 +139,21 @@ def shared(ours: Config | swinv2.Config) -> list[Entry]:
         Rule("layers.{s}.blocks.{i}.mlp.fc1.{p}", "stages.{s}.blocks.{i}.ffn.up.{p}"),
         Rule("layers.{s}.blocks.{i}.mlp.fc2.{p}", "stages.{s}.blocks.{i}.ffn.down.{p}"),
         Rule("layers.{s}.blocks.{i}.norm2.{p}", "stages.{s}.blocks.{i}.ffn_residual.norm.{p}"),
-        Rule("layers.{s}.downsample.norm.{p}", "stages.{s}.shrink.norm.{p}"),
-        Rule("layers.{s}.downsample.reduction.{p}", "stages.{s}.shrink.reduce.{p}"),
         Rule("norm.{p}", "norm.{p}"),
+        *merging(ours, names),
     ]
     return [*table, Rule("head.fc.{p}", "head.{p}")] if ours.classes else table
+
+
+def merging(ours: Config | swinv2.Config, names: Collection[str] | None) -> list[Entry]:
+    """What makes a grid smaller stands before a stage; in their older files, behind the one before. A file without a
+    classifier is to them an older one, whoever wrote it."""
+    older = not ours.classes if names is None else any(name.startswith("layers.0.downsample.") for name in names)
+    table: list[Entry] = []
+    for stage in range(1, len(ours.depth)):
+        theirs, here = f"layers.{stage - older}.downsample.", f"stages.{stage}.shrink."
+        table += [Rule(theirs + "norm.{p}", here + "norm.{p}"), Rule(theirs + "reduction.{p}", here + "reduce.{p}")]
+    return table
 
 
 def parts(end: str) -> tuple[str, ...]:
@@ -154,7 +163,7 @@ def parts(end: str) -> tuple[str, ...]:
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
     attention = "layers.{s}.blocks.{i}.attn."
     return [
-        *shared(ours),
+        *shared(ours, names),
         Rule(attention + "qkv.{p}", parts("{p}"), Chunk(3)),
         Rule(attention + "relative_position_bias_table", "stages.{s}.blocks.{i}.mixer.offsets.weight"),
     ]
@@ -163,7 +172,7 @@ def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:
 def second_rules(ours: swinv2.Config, names: Collection[str] | None = None) -> list[Entry]:
     attention, mixer = "layers.{s}.blocks.{i}.attn.", "stages.{s}.blocks.{i}.mixer."
     return [
-        *shared(ours),
+        *shared(ours, names),
         Rule(attention + "qkv.weight", parts("weight"), Chunk(3)),
         Rule(attention + "q_bias", mixer + "attention.q.bias"),
         Rule(attention + "v_bias", mixer + "attention.v.bias"),

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from regard.errors import InputError
 from regard.models import deit, vit
 
 from . import timm
@@ -61,63 +62,41 @@ KEYS = {
     "attention_dropout": "attn_drop_rate",
     "drop_path": "drop_path_rate",
 }
-# Other values of these are other models.
-USUAL: dict[str, tuple[Any, ...]] = {
-    "qk_norm": (False,),
-    "scale_attn_norm": (False,),
-    "scale_mlp_norm": (False,),
-    "proj_bias": (True,),
-    "init_values": (None,),
-    "pos_embed": ("learn",),
-    "no_embed_class": (False,),
-    "reg_tokens": (0,),
-    "pre_norm": (False,),
-    "final_norm": (True,),
-    "pool_include_prefix": (False,),
-    "dynamic_img_pad": (False,),
-    "patch_drop_rate": (0, 0.0),
-    "act_layer": (None, "gelu"),
-    "norm_layer": (None,),
-}
 
 
 def config(theirs: ForeignConfig) -> vit.Config:
-    told = timm.opened(theirs, SIZES, "token", "avg")
-    mean = told.args.take("global_pool", str, "token") == "avg"
+    told = timm.read_timm_config(theirs, SIZES, "token", "avg")
+    mean = told.args.data.get("global_pool") == "avg"
     told.args.expect("class_token", not mean)
     told.args.expect("fc_norm", *((False,) if mean else (None, False)))
-    if mean and not {"class_token", "fc_norm"} <= told.args.data.keys():
-        theirs.problems.append("model_args: global_pool = 'avg' requires class_token = False and fc_norm = False")
     return vit.Config(**settings(theirs, told), pool="mean" if mean else "class")
 
 
 def distilled(theirs: ForeignConfig) -> deit.Config:
-    told = timm.opened(theirs, TWO_TOKENS, "token")
-    told.args.expect("class_token", True)
+    told = timm.read_timm_config(theirs, TWO_TOKENS, "token")
     told.args.expect("fc_norm", None, False)
     return deit.Config(**settings(theirs, told))
 
 
-def settings(theirs: ForeignConfig, told: timm.TimmConfig[Any]) -> dict[str, Any]:
-    usual, args = told.usual, told.args
-    for key, values in USUAL.items():
-        args.expect(key, *values)
-    args.ignore("dynamic_img_size", "weight_init", "fix_init")
+def settings(theirs: ForeignConfig, told: timm.TimmConfig) -> dict[str, Any]:
+    args = told.args
+    args.expect("act_layer", None, "gelu")
+    args.ignore("weight_init", "fix_init")
     args.divides("num_heads", "embed_dim")
-    dim = args.size("embed_dim", usual.dim)
+    dim = args.size("embed_dim")
     found = {
         "image": told.image,
-        "patch": args.size("patch_size", usual.patch),
+        "patch": args.side("patch_size"),
         "channels": told.channels,
         "classes": told.classes,
         "dim": dim,
-        "depth": args.depth("depth", usual.depth),
-        "heads": args.size("num_heads", usual.heads),
-        "hidden": timm.hidden_units(args, "mlp_ratio", dim, 4 * dim),
+        "depth": args.depth("depth"),
+        "heads": args.size("num_heads"),
+        "hidden": timm.hidden_units(args, "mlp_ratio", dim),
         "dropout": timm.one_dropout(args),
-        "attention_dropout": args.share("attn_drop_rate", 0.0),
-        "drop_path": args.share("drop_path_rate", 0.0),
-        "qkv_bias": args.take("qkv_bias", bool, usual.qkv_bias),
+        "attention_dropout": args.share("attn_drop_rate"),
+        "drop_path": args.share("drop_path_rate"),
+        "qkv_bias": args.take("qkv_bias", bool),
     }
     told.join(theirs)
     return found
@@ -128,12 +107,14 @@ def export_config(ours: vit.Config) -> dict[str, Any]:
     args = export_args(ours, SIZES[name])
     if ours.pool == "mean":
         args |= {"global_pool": "avg", "class_token": False, "fc_norm": False}
-    return timm.written(name, ours, args, pool="avg" if ours.pool == "mean" else "token")
+    return timm.export_timm_config(name, ours, args, pool="avg" if ours.pool == "mean" else "token")
 
 
 def export_distilled(ours: deit.Config) -> dict[str, Any]:
+    if ours.representation:
+        raise InputError("this deit cannot be exported: the target format has no tanh layer", got="representation")
     name = timm.nearest(ours, TWO_TOKENS, KEYS)
-    return timm.written(name, ours, export_args(ours, TWO_TOKENS[name]), classifier=["head", "head_dist"])
+    return timm.export_timm_config(name, ours, export_args(ours, TWO_TOKENS[name]), classifier=["head", "head_dist"])
 
 
 def export_args(ours: Any, usual: Any) -> dict[str, Any]:

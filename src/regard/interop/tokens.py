@@ -1,114 +1,171 @@
 """The tokenizer of a foreign folder, whichever files it is kept in, as one ``tokenizer.json``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 
 from regard.storage.documents import read_bytes, read_json
-from regard.storage.untrusted import refuse_file
+from regard.storage.untrusted import quote_name, refuse_file
 
-from .pieces import around, read_llama2c, read_pieces, tokenizer_of
+from .pieces import Pieces, around, read_llama2c, read_pieces, tokenizer_of
+from .special_tokens import SETTINGS, TokenSettings, add_special, add_tokens, read_token_settings
 
-SETTINGS = "tokenizer_config.json"
+
+class UnclearTokenizer(NamedTuple):
+    """Why a vocabulary is not read: the file that should say more, what is wrong, and what to do."""
+
+    where: str
+    got: str
+    fix: str
 
 
-def foreign_tokenizer(folder: Path, kind: str) -> bytes | None:
+Reader = Callable[[Path, TokenSettings, str], Tokenizer | UnclearTokenizer]
+
+
+def foreign_tokenizer(folder: Path, kind: str) -> bytes | UnclearTokenizer | None:
     """Of a folder without tokenizer.json, by what its files are called; None where there is none of them."""
-    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).is_file() else {}
+    settings = read_token_settings(folder)
     for names, read in READERS.items():
         if all((folder / name).is_file() for name in names.split()):
-            return read(folder, settings, kind).to_str(pretty=False).encode("utf-8")
+            found = read(folder, settings, kind)
+            return found if isinstance(found, UnclearTokenizer) else found.to_str(pretty=False).encode("utf-8")
     return None
 
 
-def word(settings: Mapping[str, Any], key: str, default: str) -> str:
-    """A special token, which is a text or a table with its content."""
-    value = settings.get(key, default)
-    value = value.get("content", default) if isinstance(value, dict) else value
-    return value if isinstance(value, str) else default
-
-
-def wordpiece(folder: Path, settings: Mapping[str, Any], kind: str) -> Tokenizer:
+def wordpiece(folder: Path, settings: TokenSettings, kind: str) -> Tokenizer | UnclearTokenizer:
     """BERT's vocab.txt, a piece a line."""
     path = folder / "vocab.txt"
     try:
-        lines = read_bytes(path).decode("utf-8").splitlines()
+        text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         refuse_file(path, f"the vocabulary is not UTF-8: {error.reason}")
-    unknown, begin, end = (word(settings, f"{x}_token", f"[{x.upper()}]") for x in ("unk", "cls", "sep"))
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")  # no other mark ends a line
     vocabulary = {line: i for i, line in enumerate(lines)}
+    roles = {x: settings.word(x, f"[{x.upper()}]") for x in ("unk", "sep", "pad", "cls", "mask")}
+    unknown, begin, end = (roles[x] or "" for x in ("unk", "cls", "sep"))
     if missing := [name for name in (unknown, begin, end) if name not in vocabulary]:
         refuse_file(path, f"the vocabulary is missing {', '.join(missing)}")
+    if unclear := unclear_wordpiece(folder, settings, kind, set(vocabulary) - {*roles.values()}):
+        return unclear
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=unknown, max_input_chars_per_word=100))
-    lower = bool(settings.get("do_lower_case", True))
     tokenizer.normalizer = normalizers.BertNormalizer(
-        handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
-        strip_accents=settings.get("strip_accents"),
-        lowercase=lower,
+        handle_chinese_chars=settings.flag("tokenize_chinese_chars", True),
+        strip_accents=settings.data.get("strip_accents"),
+        lowercase=settings.flag("do_lower_case", True),
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix="##")
-    others = [word(settings, f"{x}_token", f"[{x.upper()}]") for x in ("pad", "mask")]
-    tokenizer.add_special_tokens([x for x in (unknown, begin, end, *others) if x in vocabulary])
+    add_tokens(tokenizer, settings, {x: word for x, word in roles.items() if word in vocabulary})
     ids = [(x, vocabulary[x]) for x in (begin, end)]
     pair = f"{begin} $A {end} $B:1 {end}:1"
     tokenizer.post_processor = TemplateProcessing(single=f"{begin} $A {end}", pair=pair, special_tokens=ids)
     return tokenizer
 
 
-def byte_pairs(folder: Path, settings: Mapping[str, Any], kind: str) -> Tokenizer:
-    """GPT-2's vocab.json and merges.txt: pairs of bytes, each written as a letter."""
+WORDPIECE_KINDS = ("bert", "distilbert")
+
+
+def unclear_wordpiece(folder: Path, settings: TokenSettings, kind: str, pieces: set[str]) -> UnclearTokenizer | None:
+    """Whether texts are lower-cased, and that words are cut as BERT cuts them, no vocabulary says. Where no file says
+    it either, a vocabulary without capitals is read as the reference reads it, and one with capitals is not."""
+    where, told = folder / SETTINGS, settings.data.get("tokenizer_class")
+    name = str(told or "").removesuffix("Fast").removesuffix("Tokenizer")
+    if (told is None and kind not in WORDPIECE_KINDS) or (told is not None and name not in ("Bert", "DistilBert")):
+        got = f"tokenizer_class = {quote_name(told) if told else 'none'}, for a model of the kind {kind}"
+        return UnclearTokenizer(str(where), got, "put a tokenizer.json into the folder")
+    capitals = sorted(x for x in pieces if x != x.lower() and not (x.startswith("[") and x.endswith("]")))
+    if "do_lower_case" not in settings.data and capitals:
+        got = f"vocab.txt has capital letters, as in {quote_name(capitals[0])}, and nothing tells do_lower_case"
+        line = '{"do_lower_case": false}, or true if the model reads texts in lower case'
+        return UnclearTokenizer(str(where), got, f"write into this file: {line}")
+    return None
+
+
+def byte_pairs(folder: Path, settings: TokenSettings, kind: str) -> Tokenizer:
+    """vocab.json and merges.txt: pairs of bytes, each written as a letter, in GPT-2 and Qwen2; of letters in GPT-1."""
     vocabulary, path = read_json(folder / "vocab.json"), folder / "merges.txt"
     if not all(type(i) is int and 0 <= i < len(vocabulary) for i in vocabulary.values()):
         refuse_file(folder / "vocab.json", "the token ids are not consecutive integers from 0")
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    of_letters: dict[str, Any] = {"unk_token": settings.word("unk", "<unk>"), "end_of_word_suffix": "</w>"}
     try:
-        model = models.BPE(vocabulary, [(a, b) for a, b in merges])
+        model = models.BPE(vocabulary, [(a, b) for a, b in merges], **(of_letters if kind == "openai-gpt" else {}))
     except Exception as error:  # the library raises bare Exceptions
         refuse_file(path, f"the merges do not match the vocabulary: {str(error)[:100]}")
     tokenizer = Tokenizer(model)
-    prefix = bool(settings.get("add_prefix_space", False))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
-    tokenizer.decoder = decoders.ByteLevel()
-    special = {word(settings, f"{x}_token", "<|endoftext|>") for x in ("bos", "eos", "unk")}
-    tokenizer.add_special_tokens([AddedToken(x, normalized=False) for x in sorted(special) if x in vocabulary])
+    prefix = settings.flag("add_prefix_space", False)
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=prefix), decoders.ByteLevel()
+    named: dict[str, str | None] = dict.fromkeys(("bos", "eos", "unk"), "<|endoftext|>")
+    if kind == "openai-gpt":
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder, named = decoders.BPEDecoder(suffix="</w>"), {"unk": "<unk>"}
+    elif kind == "qwen2":
+        words = pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated")
+        plain = pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)
+        tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.NFC(), pre_tokenizers.Sequence([words, plain])
+        named = dict.fromkeys(("eos", "unk", "pad"), "<|endoftext|>")
+    add_tokens(tokenizer, settings, {key: word for key, word in named.items() if word in vocabulary})
+    begin = settings.word("bos", named.get("bos")) if settings.flag("add_bos_token", False) else None
+    end = settings.word("eos", named.get("eos")) if settings.flag("add_eos_token", False) else None
+    around(tokenizer, begin, end)
     return tokenizer
 
 
-def sentence_pieces(name: str) -> "Callable[[Path, Mapping[str, Any], str], Tokenizer]":
-    def read(folder: Path, settings: Mapping[str, Any], kind: str) -> Tokenizer:
+# Contractions; letters and a mark before them; single digits; other marks; line ends; spaces but the last one.
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def sentence_pieces(name: str) -> Reader:
+    def read(folder: Path, settings: TokenSettings, kind: str) -> Tokenizer:
         """Llama puts <s> before a text, T5 </s> behind it, ALBERT a text between [CLS] and [SEP]."""
         found = read_pieces(folder / name)
-        begin, end = AROUND.get(kind, (None, None))
-        begin = begin if settings.get("add_bos_token", True) else None
-        end = end if settings.get("add_eos_token", True) else None
         tokenizer = tokenizer_of(found)
-        extra = settings.get("extra_ids", 100 if kind in ("t5", "switch_transformers") else 0)
-        if isinstance(extra, int) and 0 < extra <= 1000:
-            names = [f"<extra_id_{i}>" for i in reversed(range(extra))]
-            tokenizer.add_special_tokens([AddedToken(x, normalized=False) for x in names])
-        around(tokenizer, begin, end)
+        extra = settings.data.get("extra_ids", 100 if kind in ("t5", "switch_transformers") else 0)
+        if type(extra) is int and 0 < extra <= 1000:
+            add_special(tokenizer, [f"<extra_id_{i}>" for i in reversed(range(extra))])
+        if kind == "albert":
+            tokenizer.normalizer = simplified(found, settings)
+            add_tokens(tokenizer, settings, {x: f"[{x.upper()}]" for x in ("cls", "sep", "mask")})
+            around(tokenizer, settings.word("cls", "[CLS]"), settings.word("sep", "[SEP]"))
+            return tokenizer
+        add_tokens(tokenizer, settings, {})
+        before, behind = AROUND.get(kind, (False, False))
+        begin = settings.word("bos", "<s>") if settings.flag("add_bos_token", before) else None
+        around(tokenizer, begin, settings.word("eos", "</s>") if settings.flag("add_eos_token", behind) else None)
         return tokenizer
 
     return read
 
 
-def scored_bytes(folder: Path, settings: Mapping[str, Any], kind: str) -> Tokenizer:
+def simplified(found: Pieces, settings: TokenSettings) -> normalizers.Normalizer:
+    """What ALBERT does to a text before it is cut into pieces."""
+    steps: list[normalizers.Normalizer] = [normalizers.Replace(x, '"') for x in ("``", "''")]
+    if not settings.flag("keep_accents", False):
+        steps += [normalizers.NFKD(), normalizers.StripAccents()]
+    if settings.flag("do_lower_case", True):
+        steps.append(normalizers.Lowercase())
+    if found.characters:
+        steps.append(normalizers.Precompiled(found.characters))
+    return normalizers.Sequence([*steps, normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")])
+
+
+def scored_bytes(folder: Path, settings: TokenSettings, kind: str) -> Tokenizer:
     return tokenizer_of(read_llama2c(folder / "tokenizer.bin"), begin="<s>")
 
 
-AROUND = {
-    "llama": ("<s>", None),
-    "mistral": ("<s>", None),
-    "t5": (None, "</s>"),
-    "switch_transformers": (None, "</s>"),
-    "albert": ("[CLS]", "[SEP]"),
+AROUND = {  # a begin, an end, where the settings say nothing of them
+    "llama": (True, False),
+    "mistral": (True, False),
+    "t5": (False, True),
+    "switch_transformers": (False, True),
 }
-READERS: dict[str, Callable[[Path, Mapping[str, Any], str], Tokenizer]] = {
+READERS: dict[str, Reader] = {
     "vocab.txt": wordpiece,
     "vocab.json merges.txt": byte_pairs,
     "tokenizer.model": sentence_pieces("tokenizer.model"),

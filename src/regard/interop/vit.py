@@ -6,11 +6,13 @@ from typing import Any
 
 from regard.models.vit import Config
 
-from .foreign import THEIR_ACTIVATIONS, ForeignConfig, numbered
+from .defaults import kind_defaults
+from .foreign import THEIR_ACTIVATIONS, ForeignConfig, default_labels
 from .rules import Entry, Rule
 
 
 def config(theirs: ForeignConfig) -> Config:
+    theirs.assume(kind_defaults("vit"))
     return Config(**settings(theirs))
 
 
@@ -21,19 +23,19 @@ def settings(theirs: ForeignConfig) -> dict[str, Any]:
     theirs.expect("pooler_act", "tanh")
     theirs.ignore("encoder_stride", "pooler_output_size")
     return {
-        "image": theirs.size("image_size", 224),
-        "patch": theirs.size("patch_size", 16),
-        "channels": theirs.size("num_channels", 3),
+        "image": theirs.side("image_size"),
+        "patch": theirs.side("patch_size"),
+        "channels": theirs.size("num_channels"),
         "classes": theirs.classes(),
-        "dim": theirs.size("hidden_size", 768),
-        "depth": theirs.depth("num_hidden_layers", 12),
-        "heads": theirs.size("num_attention_heads", 12),
-        "hidden": theirs.size("intermediate_size", 3072),
-        "dropout": theirs.share("hidden_dropout_prob", 0.0),
-        "attention_dropout": theirs.share("attention_probs_dropout_prob", 0.0),
-        "eps": theirs.above_zero("layer_norm_eps", 1e-12),
+        "dim": theirs.size("hidden_size"),
+        "depth": theirs.depth("num_hidden_layers"),
+        "heads": theirs.size("num_attention_heads"),
+        "hidden": theirs.size("intermediate_size"),
+        "dropout": theirs.share("hidden_dropout_prob"),
+        "attention_dropout": theirs.share("attention_probs_dropout_prob"),
+        "eps": theirs.above_zero("layer_norm_eps"),
         "activation": theirs.activation("hidden_act"),
-        "qkv_bias": theirs.take("qkv_bias", bool, True),
+        "qkv_bias": theirs.take("qkv_bias", bool),
     }
 
 
@@ -65,7 +67,7 @@ def export_settings(ours: Any, kind: str, architecture: str) -> dict[str, Any]:
         "layer_norm_eps": ours.eps,
         "hidden_act": THEIR_ACTIVATIONS[ours.activation],
         "qkv_bias": ours.qkv_bias,
-        **(numbered(ours.classes) if ours.classes else {}),
+        **(default_labels(ours.classes) if ours.classes else {}),
     }
 
 

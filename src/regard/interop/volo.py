@@ -34,43 +34,35 @@ KEYS = {
     "attention_dropout": "attn_drop_rate",
     "drop_path": "drop_path_rate",
 }
-LOOKS = ["ca", "ca"]  # their post_layers
 
 
 def config(theirs: ForeignConfig) -> Config:
-    told = timm.opened(theirs, SIZES, "token")
-    usual, args = told.usual, told.args
-    args.expect("pos_drop_rate", 0, 0.0)
-    args.expect("downsamples", [True, False, False, False])
-    args.expect("outlook_attention", [True, False, False, False])
-    args.expect("post_layers", LOOKS)
-    args.expect("pooling_scale", 2)
+    told = timm.read_timm_config(theirs, SIZES, "token")
+    args = told.args
     args.ignore("use_mix_token")  # of training
-    architecture = theirs.data.get("architecture")
-    stages = STAGES.get(str(architecture).split("_")[1] if architecture in SIZES else "d1", (4, 8, 2))
-    outlookers, *layers = args.depths("layers", (usual.outlookers, *stages), 4)
-    fine_dim, *dims = args.several("embed_dims", (usual.fine_dim, *[usual.dim] * 3), 4)
-    fine_heads, *heads = args.several("num_heads", (usual.fine_heads, *[usual.heads] * 3), 4)
+    outlookers, *layers = args.depths("layers", stages=4)
+    fine_dim, *dims = args.several("embed_dims", stages=4)
+    fine_heads, *heads = args.several("num_heads", stages=4)
     if len(set(dims)) > 1 or len(set(heads)) > 1:
         args.problems.append("embed_dims and num_heads must each be equal in the last three stages")
     found: dict[str, Any] = {
         "image": told.image,
-        "patch": args.size("patch_size", usual.patch),
+        "patch": args.side("patch_size"),
         "channels": told.channels,
         "classes": told.classes,
-        "stem_dim": args.size("stem_hidden_dim", usual.stem_dim),
+        "stem_dim": args.size("stem_hidden_dim"),
         "fine_dim": fine_dim,
         "outlookers": outlookers,
         "fine_heads": fine_heads,
-        "fine_hidden": timm.hidden_units(args, "mlp_ratio", fine_dim, fine_dim * (usual.hidden // usual.dim)),
+        "fine_hidden": timm.hidden_units(args, "mlp_ratio", fine_dim),
         "dim": dims[-1],
         "depth": sum(layers),
         "heads": heads[-1],
-        "hidden": timm.hidden_units(args, "mlp_ratio", dims[-1], dims[-1] * (usual.hidden // usual.dim)),
-        "token_head": args.take("use_aux_head", bool, True),
-        "attention_dropout": args.share("attn_drop_rate", 0.0),
-        "drop_path": args.share("drop_path_rate", 0.0),
-        "qkv_bias": args.take("qkv_bias", bool, usual.qkv_bias),
+        "hidden": timm.hidden_units(args, "mlp_ratio", dims[-1]),
+        "token_head": args.take("use_aux_head", bool),
+        "attention_dropout": args.share("attn_drop_rate"),
+        "drop_path": args.share("drop_path_rate"),
+        "qkv_bias": args.take("qkv_bias", bool),
     }
     told.join(theirs)
     return Config(**found)
@@ -95,7 +87,9 @@ def export_config(ours: Config) -> dict[str, Any]:
     if ours.hidden != SIZES[name].hidden:
         args |= {"mlp_ratio": timm.share(ours.hidden, ours.dim)}
     heads = ["head", "aux_head"]
-    return timm.written(name, ours, args, first="patch_embed.conv.0", classifier=heads if ours.token_head else "head")
+    return timm.export_timm_config(
+        name, ours, args, first="patch_embed.conv.0", classifier=heads if ours.token_head else "head"
+    )
 
 
 def rules(ours: Config, names: Collection[str] | None = None) -> list[Entry]:

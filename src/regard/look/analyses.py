@@ -36,6 +36,7 @@ class AnalysisRequest:
     head: int | None = None
     row: int | None = None  # the output that a flow starts from; the query of a detector that an answer is asked of
     patch: int | None = None  # pixels a side of what is covered
+    pause: Callable[[], None] = flow.go_on  # called between steps that no net runs in; may raise, to stop
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,14 @@ def run_analysis(found: Trace[Any], name: str, asked: AnalysisRequest) -> dict[s
         raise InputError("unknown analysis", got=name[:100], expected=", ".join(ANALYSES))
     one = ANALYSES[name]
     return {"name": name, "equation": one.equation, "limit": one.limit, **one.ask(found, asked)}
+
+
+def check_analysis(found: Trace[Any], name: str, asked: AnalysisRequest) -> None:
+    """Raises why an analysis is refused for this trace, as far as its maps tell."""
+    if name in ("rollout", "flow"):
+        rollout.with_residual([own_map(found, layer) for layer in attention_stack(found, asked.site)])
+    if name == "distance" and not own_layers(found):
+        raise nothing_own(found)
 
 
 # From maps --------------------------------------------------------------------------------------
@@ -116,7 +125,7 @@ def poured(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
     output = asked.row if asked.row is not None else 0 if maps[-1].rows.grid is not None else size - 1
     if not 0 <= output < size:
         raise InputError("row index out of range", got=str(output), expected=f"0 to {size - 1}")
-    total = flow.attention_flow(maps, output)
+    total = flow.attention_flow(maps, output, asked.pause)
     told = {"site": told_as(stack[-1]), "layers": list(map(told_as, stack)), "row": output}
     return told | {"flow": total.weights[0, 0, 0].tolist()}
 
@@ -170,12 +179,18 @@ def question(found: Trace[Any], asked: AnalysisRequest) -> AnswerScore:
     if asked.row is not None and example.alone is not None:
         example = example.alone(asked.row)
     sure, first, answer = example.sure, found.output, example.tell(found.output)
-    if sure is None or answer is None:
-        raise InputError("this model gives no answer to explain")
+    if answer is None:
+        raise InputError("the model gives no answer for this input, so there is nothing to explain")
+    if sure is None:
+        raise InputError(
+            "this analysis explains the log-probability of an answer, and this answer has none",
+            got=answer.subject(),
+            expected="a label, a token, a text or an object as the answer",
+        )
 
     def run() -> Any:
         with apply_changes(found.net, found.changes, found.table, found.axes):
-            return found.net(*example.inputs)
+            return example.run(found.net)
 
     return AnswerScore(example, answer.subject(), run, lambda output: sure(output, first))
 
@@ -237,7 +252,7 @@ def read_early(found: Trace[Any], asked: AnalysisRequest) -> dict[str, Any]:
 
     def run() -> None:
         with apply_changes(found.net, found.changes, found.table, found.axes):
-            found.net(*about.inputs)
+            about.run(found.net)
 
     layers = []
     for layer in lens.logit_lens(found.net, run):

@@ -17,6 +17,10 @@ MOST_CHOICES = 10  # choices that are told
 Choices = tuple[tuple[str, float], ...]  # each with its probability, the likeliest first
 
 
+def remarked(remark: str) -> dict[str, str]:
+    return {"remark": remark} if remark else {}
+
+
 class Answer(Protocol):
     def data(self) -> dict[str, Any]:
         """For JSON; "kind" says which answer it is."""
@@ -34,10 +38,11 @@ class WrittenText:
 
     text: str
     tokens: Choices
+    remark: str = ""  # what a reader should know of it
 
     def data(self) -> dict[str, Any]:
         tokens = [{"text": token, "logp": logp} for token, logp in self.tokens]
-        return {"kind": "text", "text": self.text, "tokens": tokens}
+        return {"kind": "text", "text": self.text, "tokens": tokens} | remarked(self.remark)
 
     def headline(self) -> str:
         return self.text or "(empty)"
@@ -65,9 +70,10 @@ class NextToken:
     """The most likely next tokens of a text."""
 
     choices: Choices
+    remark: str = ""  # what a reader should know of them
 
     def data(self) -> dict[str, Any]:
-        return {"kind": "next", "tokens": listed(self.choices)}
+        return {"kind": "next", "tokens": listed(self.choices)} | remarked(self.remark)
 
     def headline(self) -> str:
         return likeliest(self.choices)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from regard.errors import InputError
 from regard.nn.axis import Axis
-from regard.nn.tap import Hear, listen
+from regard.nn.tap import TapCallback, listen
 
 from .exclusion import looking_at, unlooked
 from .maps import attention_name, matching_taps
@@ -127,7 +127,7 @@ def number(x: object) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool) and not math.isnan(x)
 
 
-def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
+def without(change: Token, axes: Mapping[str, Axis]) -> TapCallback:
     """While a decoder has not come so far, nothing changes.  (b, h, q, k)"""
     axis = axes.get(change.axis)
     cut = None if axis is None else axis.windows
@@ -148,7 +148,7 @@ def without(change: Token, axes: Mapping[str, Axis]) -> Hear:
     return hear
 
 
-def warmed(temperature: float) -> Hear:
+def warmed(temperature: float) -> TapCallback:
     def hear(name: str, weights: Tensor) -> Tensor:
         if bool((weights < 0).any()):
             raise InputError("temperature is not defined for negative weights", where=name)
@@ -160,7 +160,7 @@ def warmed(temperature: float) -> Hear:
     return hear
 
 
-def scaled(change: Head) -> Hear:
+def scaled(change: Head) -> TapCallback:
     def hear(name: str, mixed: Tensor) -> Tensor:
         """(b, h, q, f)"""
         heads = mixed.shape[-3]

@@ -8,7 +8,7 @@ Shapes: b batch, c classes or channels.
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from .answers import Answer
+from .short_repr import BriefRepr
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ def numbered_labels(classes: Sequence[int]) -> tuple[str, ...]:
     return tuple(map(str, classes))
 
 
-@dataclass(frozen=True, eq=False)
-class Example:
+@dataclass(frozen=True, eq=False, repr=False)
+class Example(BriefRepr):
     inputs: tuple[Tensor, ...]  # of the net
     tell: Callable[[Any], Answer | None]  # what its output says
     media: tuple[str, ...]  # what was given: ("text",), ("text", "text"), ("image",), ("image", "text")
@@ -43,6 +44,11 @@ class Example:
     sure: Callable[[Any, Any], Tensor] | None = None  # log-probabilities, (b,): of an output, for what another one said
     alone: Callable[[int], "Example"] | None = None  # of a detector: the same, where one query speaks alone
     time: TimeAxis | None = None  # None: there is one moment
+    named: Mapping[str, Tensor] = field(default_factory=dict)  # inputs that the net takes by name, such as segments
+
+    def run(self, net: Any) -> Any:
+        """The net's output for it."""
+        return net(*self.inputs, **self.named)
 
 
 def input_kind(media: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ It does not tell what an output used: only what could have passed, had all passe
 Shapes: b batch, h heads, n positions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
-from regard.deprecation import renamed
+from regard.deprecation import resolve_renamed
 from regard.errors import InputError
 from regard.nn.axis import Axis
 
@@ -34,28 +34,37 @@ EQUATION = "F_j = max flow from the output to input j, with capacities Ã = (mea
 LIMIT = "It does not show what an output used: only how much could have reached it at most."
 
 
-def attention_flow(maps: Iterable[Map], output: int = 0) -> Map:
+def go_on() -> None:
+    """Nothing stops it."""
+
+
+def attention_flow(maps: Iterable[Map], output: int = 0, pause: Callable[[], None] = go_on) -> Map:
     """Maximum flow from each input position to one output position, through all self-attention layers, rescaled to sum
-    to 1.  (b, h, n, n) each -> one head and one row, (b, 1, 1, n)
+    to 1.  ``pause`` is called before each position and may raise, to stop.
+    (b, h, n, n) each -> one head and one row, (b, 1, 1, n)
     """
     layers = list(maps)
     mixed = with_residual(layers)
     length = mixed[0].shape[-1]
     if not 0 <= output < length:
         raise InputError("output position out of range", got=str(output), expected=f"0 to {length - 1}")
-    flows = torch.stack([flow_row([one[i] for one in mixed], output) for i in range(len(mixed[0]))]).to(mixed[0])
+    flows = torch.stack([flow_row([one[i] for one in mixed], output, pause) for i in range(len(mixed[0]))]).to(mixed[0])
     asked = layers[-1].rows
     rows = Axis(asked.kind, 1, asked.labels and (asked.labels[output],))
     weights = (flows / flows.sum(-1, keepdim=True))[:, None, None]
     return replace(layers[-1], name="flow", weights=weights, rows=rows, columns=layers[0].columns)
 
 
-def flow_row(layers: list[Tensor], output: int) -> Tensor:
+def flow_row(layers: list[Tensor], output: int, pause: Callable[[], None] = go_on) -> Tensor:
     """The largest flow from one output to each input.  (n, n) each, the first layer first -> (n,)"""
     depth, length = len(layers), layers[0].shape[-1]
     pipes = network([np.rint(layer.double().cpu().numpy() * UNIT).astype(np.int32) for layer in layers])
     source = depth * length + output
-    return torch.tensor([maximum_flow(pipes, source, i).flow_value / UNIT for i in range(length)])
+    found = []
+    for i in range(length):
+        pause()
+        found.append(maximum_flow(pipes, source, i).flow_value / UNIT)
+    return torch.tensor(found)
 
 
 def network(widths: list[NDArray[np.int32]]) -> csr_array:
@@ -69,4 +78,4 @@ def network(widths: list[NDArray[np.int32]]) -> csr_array:
 
 
 def __getattr__(name: str) -> object:
-    return renamed(__name__, name, {"flowed": "regard.look.flow.attention_flow"})
+    return resolve_renamed(__name__, name, {"flowed": "regard.look.flow.attention_flow"})

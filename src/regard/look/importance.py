@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.nn.tap import Hear, Tap, listen, plain_name
+from regard.nn.tap import Tap, TapCallback, listen, plain_name
 
 from .gradient import sloped
 from .maps import attention_name
@@ -77,7 +77,7 @@ def ablated(net: nn.Module, run: Callable[[], Tensor], compare: Compare, pattern
     return found
 
 
-def silent(head: int) -> Hear:
+def silent(head: int) -> TapCallback:
     """For ``listen``: what a head brings is nothing.  (b, h, n, f)"""
     return lambda _, x: x.index_fill(-3, torch.tensor(head, device=x.device), 0.0)
 

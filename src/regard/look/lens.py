@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from regard.deprecation import renamed
+from regard.deprecation import resolve_renamed
 from regard.errors import InputError
 from regard.models.family import Lens
 from regard.nn.tap import listen
@@ -89,4 +89,4 @@ def lens_of(net: nn.Module) -> Lens:
 
 
 def __getattr__(name: str) -> object:
-    return renamed(__name__, name, {"through_lens": "regard.look.lens.logit_lens"})
+    return resolve_renamed(__name__, name, {"through_lens": "regard.look.lens.logit_lens"})

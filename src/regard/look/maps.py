@@ -17,13 +17,15 @@ from regard.errors import InputError
 from regard.nn.axis import Axis, AxisCut
 from regard.nn.tap import Tap, capture, plain_name
 
+from .short_repr import BriefRepr
+
 T = TypeVar("T")
 Kind = Literal["weights", "influence"]
 KINDS: tuple[Kind, ...] = ("weights", "influence")
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
+@dataclass(frozen=True, eq=False, repr=False)
+class Map(BriefRepr):
     """weights[b, h, i, j]: the attention weight of query i (row) on key j (column), in head h; for the kind
     "influence", the norm of dy_i/dx_j, whose rows do not sum to 1."""
 
@@ -34,8 +36,8 @@ class Map:
     kind: Kind = "weights"
 
 
-@dataclass(frozen=True, eq=False)
-class Looked(Generic[T]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Looked(BriefRepr, Generic[T]):
     """An output and the recorded attention maps; for a layer that ran several times, every call in order."""
 
     output: T

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, pad
 
-from regard.deprecation import renamed
+from regard.deprecation import resolve_renamed
 from regard.errors import InputError
 
 Net = Callable[[Tensor], Tensor]  # (b, c, h, w) -> (b, k)
@@ -133,4 +133,4 @@ def chunks(items: list[tuple[int, int]], size: int) -> Iterator[list[tuple[int, 
 
 
 def __getattr__(name: str) -> object:
-    return renamed(__name__, name, {"attribution": "regard.look.occlusion.occlusion_map"})
+    return resolve_renamed(__name__, name, {"attribution": "regard.look.occlusion.occlusion_map"})

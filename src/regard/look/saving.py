@@ -119,6 +119,7 @@ def axes(found: Trace[Any], name: str) -> dict[str, Any]:
 
 def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> Callable[[IO[bytes]], None]:
     from regard import style
+    from regard.glyphs import supply_glyphs
 
     from .drawing import draw_alignment
 
@@ -138,6 +139,7 @@ def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> C
                 which = "mean of heads" if head is None else f"head {head}"
                 note = f"{asked(found)}{site}, {which}. Rows are queries, columns are keys."
                 page = draw_alignment(weights, rows, columns, headline(found), note)
+            supply_glyphs(page)
             page.savefig(file, format=kind[1:])
 
     return write

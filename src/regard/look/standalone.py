@@ -6,7 +6,9 @@ renamed: the modules then share one scope, in which two things of one name are a
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +78,20 @@ def style() -> str:
     return (PAGE / "style.css").read_text(encoding="utf8")
 
 
+def policy_for(looks: str, runs: str) -> str:
+    """What a saved page may do: run its own script, by the hash of it, and show what it holds. It asks nobody."""
+    own = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (looks, runs)]
+    return (
+        f"default-src 'none'; style-src {own[0]}; script-src {own[1]}; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
 def standalone_page(data: Mapping[str, Any], title: str = "regard · look inside") -> str:
     """One HTML file that shows a look, as ``document.embedded`` gives it, with no server, no request."""
     inside = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     script = module("js/standalone.js").replace("</script", "<\\/script")
+    looks, runs = f"\n{style()}", f"\n{script}"
     safe = title.replace("&", "&amp;").replace("<", "&lt;")
     return f"""<!doctype html>
 <html lang="en">
@@ -87,15 +99,14 @@ def standalone_page(data: Mapping[str, Any], title: str = "regard · look inside
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{policy_for(looks, runs)}">
 <title>{safe}</title>
 <link rel="icon" href="data:,">
-<style>
-{style()}</style>
+<style>{looks}</style>
 </head>
 <body class="regard page">
 <script type="application/json" id="regard-data">{inside}</script>
-<script type="module">
-{script}</script>
+<script type="module">{runs}</script>
 </body>
 </html>
 """

@@ -1,5 +1,6 @@
 """Maps by whole words, where a tokenizer has cut words into pieces."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +12,9 @@ from regard.nn.axis import Axis
 from .maps import Map
 
 CONTINUED = "##"  # of WordPiece
+PARTS = "₁₂₃₄"  # of a letter that was cut into bytes: ï₁, ï₂
+NEXT_PART = re.compile(f"(.)[{PARTS[1:]}]")
+CUT = re.compile(rf"(.){PARTS[0]}(?:\1[{PARTS[1:]}])+")
 
 
 def merge_subwords(one: Map) -> Map:
@@ -32,7 +36,7 @@ def groups(labels: Sequence[str]) -> list[list[int]]:
     found: list[list[int]] = []
     for i, label in enumerate(labels):
         after = spaced and i > 0 and label[:1].isalnum() and labels[i - 1][-1:].isalnum()
-        if found and (after or label.startswith(CONTINUED)):
+        if found and (after or label.startswith(CONTINUED) or NEXT_PART.match(label)):
             found[-1].append(i)
         else:
             found.append([i])
@@ -52,4 +56,5 @@ def word_axis(axis: Axis) -> Axis:
         return axis
     labels = axis.labels
     words = ["".join(labels[i].removeprefix(CONTINUED) for i in pieces).strip() for pieces in groups(labels)]
+    words = [CUT.sub(r"\1", word) for word in words]
     return replace(axis, size=len(words), labels=tuple(words))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import shutil
 import unicodedata
 from collections.abc import Sequence
 
@@ -9,6 +10,16 @@ SHADES = " ·░▒▓█"  # for pipes and files, where there is no colour
 PAPER, INK = (246, 245, 250), (49, 27, 146)  # weight is indigo, as in every figure and on the page
 CELL = 2  # characters wide, so that a cell is about square
 BESIDE, ABOVE = 24, 16  # characters of a word beside the map, and above it: what is longer is cut
+
+
+def terminal_text(text: str) -> str:
+    """What cannot harm a terminal: a sign for what does not print."""
+    return "".join(x if x.isprintable() else "·" for x in text)
+
+
+def map_width() -> int:
+    """Columns of the terminal that are left beside the two with which a map's lines begin."""
+    return max(shutil.get_terminal_size().columns - 2, 1)
 
 
 def heat_map_lines(

@@ -22,12 +22,13 @@ from regard.errors import InputError
 from regard.nn.attention import Kernel, MultiHeadAttention, Softmax, repeat_heads
 from regard.nn.axis import Axis, AxisCut, WindowCut
 from regard.nn.mask import ALL, Bias, Mask
-from regard.nn.tap import Hear, in_backward, listen, listeners_here, plain_name
+from regard.nn.tap import TapCallback, in_backward, listen, listeners_here, plain_name
 
 from .answers import Answer
 from .changes import Change, apply_changes
 from .examples import Example
 from .maps import Kind, Map, attention_name, axes_of, fitted_axis, matching_taps, one_by_one
+from .short_repr import BriefRepr
 from .windows import indices
 
 T = TypeVar("T")
@@ -144,8 +145,8 @@ class Changed(Finished):
 Record = Call | Finished
 
 
-@dataclass(frozen=True, eq=False)
-class TracedSite:
+@dataclass(frozen=True, eq=False, repr=False)
+class TracedSite(BriefRepr):
     """A module that mixes positions and its recorded calls, in order. One that ran along an axis for each position of
     another, ``over``, has a call for each of these."""
 
@@ -293,8 +294,8 @@ class LazyMaps(Mapping[str, Map]):
         return len(self.sites)
 
 
-@dataclass(frozen=True, eq=False)
-class Trace(Generic[T]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(BriefRepr, Generic[T]):
     """A recorded forward pass. ``example`` is the input, if a model prepared it; ``answer`` is the model's answer."""
 
     output: T
@@ -411,14 +412,14 @@ def recording(net: nn.Module, wanted: Mapping[str, Kind]) -> Iterator[Found]:
 Keep = Callable[[str, Kind, Record], None]
 
 
-def presence() -> Hear:
+def presence() -> TapCallback:
     """A listener that only tells, by being there, that this thread records: hooks are called in every thread, and also
     in what is computed only for a look."""
     return lambda name, x: None
 
 
 def remembering(
-    name: str, owner: MultiHeadAttention, present: Hear, keep: Keep
+    name: str, owner: MultiHeadAttention, present: TapCallback, keep: Keep
 ) -> Callable[[nn.Module, tuple[Any, ...]], None]:
     """For a kernel, or its explicit way: what it is called with."""
 
@@ -431,7 +432,7 @@ def remembering(
     return called
 
 
-def beside(found: Found) -> Hear:
+def beside(found: Found) -> TapCallback:
     """For weights that someone else hears too, and may have changed: as they pass, beside the call that they are of."""
 
     def hear(tap: str, x: Tensor) -> None:
@@ -443,7 +444,7 @@ def beside(found: Found) -> Hear:
     return hear
 
 
-def keeping(kind: Kind, keep: Keep) -> Hear:
+def keeping(kind: Kind, keep: Keep) -> TapCallback:
     """For a tap: what passes."""
 
     def hear(tap: str, x: Tensor) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from regard.deprecation import renamed
+from regard.deprecation import resolve_renamed
 from regard.errors import InputError
 from regard.nn.axis import Axis, WindowCut
 
@@ -49,4 +49,4 @@ def indices(cut: WindowCut) -> list[tuple[Tensor, Tensor]]:
 
 
 def __getattr__(name: str) -> object:
-    return renamed(__name__, name, {"whole": "regard.look.windows.joined_map"})
+    return resolve_renamed(__name__, name, {"whole": "regard.look.windows.joined_map"})

@@ -31,7 +31,7 @@ def goal_of(task: Any) -> Goal:
     return GOALS[task.kind]
 
 
-def named_models(task: Any) -> list[str]:
+def task_model_names(task: Any) -> list[str]:
     """The models that a [task] table names, such as a teacher."""
     return [name for key in goal_of(task).models if (name := getattr(task, key))]
 

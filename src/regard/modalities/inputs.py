@@ -64,7 +64,7 @@ def as_list(given: Any) -> list[Any]:
 def input_text(given: object) -> str:
     """A text, where images may stand too."""
     if not isinstance(given, str):
-        raise InputError("this model takes text, not images", got=type(given).__name__)
+        raise InputError("the input is not a text", got=type(given).__name__, expected="a string")
     return given
 
 

@@ -43,9 +43,7 @@ def trace_inputs(
     for own, words in example.words.items():
         axes[own] = replace(axes[own], labels=words) if own in axes else Axis("text", len(words), words)
     with torch.inference_mode():
-        found = record_run(
-            model.net, pattern, lambda: model.net(*example.inputs), table=table, axes=axes, changes=changes
-        )
+        found = record_run(model.net, pattern, lambda: example.run(model.net), table=table, axes=axes, changes=changes)
     return replace(
         found,
         example=example,

@@ -49,6 +49,10 @@ class PageGiven(StrictModel):
         """In the order in which ``model.look`` takes it."""
         raise NotImplementedError
 
+    def with_target(self, target: str) -> "PageGiven":
+        """The same, with the text that a model wrote to it; an input that no text is written to stays as it is."""
+        return self
+
 
 @dataclass(frozen=True)
 class FileKind:
@@ -64,10 +68,11 @@ def no_sentences(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class PageInput:
-    """One thing that models take. ``example`` and ``lectures`` are asked with the name of a model that ships."""
+    """One thing that models take. ``example`` and ``lectures`` are asked with the name of a model that ships,
+    ``example`` also with the verbs of the model that is given it."""
 
     accepts: tuple[type[PageGiven], ...]
-    example: Callable[[str], dict[str, Any]]  # what a page opens with, in the form of an input
+    example: Callable[[str, Sequence[str]], dict[str, Any]]  # what a page opens with, in the form of an input
     lectures: Callable[[str], tuple[str, ...]] = no_sentences  # sentences of the decks that a model reads
     files: tuple[FileKind, ...] = ()  # that may be uploaded for it
     words: str = ""  # the model that ships whose words one with random weights reads or writes

@@ -10,14 +10,17 @@ from typing import Any
 from regard.data.batches import Batches
 from regard.data.faults import Fault
 from regard.data.rows import Rows
+from regard.data.table_reading import TableReading
 from regard.decode.settings import Decoding
 from regard.decode.symbols import NO_SYMBOLS, Symbols
+from regard.models.family import Family
 from regard.tasks.task import Task
 from regard.train.optimizers import Settings as Optimizer
 from regard.train.schedules import Schedule
 from regard.train.settings import Train
 
 from .inputs import ModelView
+from .net_needs import NeedsByMedia
 from .processor import Processor
 
 
@@ -47,6 +50,8 @@ class OpenedData:
     prepared: Any = None  # how images are prepared
     names: tuple[str, ...] = ()  # of labels
     notes: tuple[str, ...] = ()  # what a user should know of the data
+    tables: tuple[TableReading, ...] = ()  # how its tables were understood
+    facts: Mapping[str, str] = field(default_factory=dict)  # what its inputs are like, and become, each in words
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,7 @@ class SplitBatches:
     names: tuple[str, ...] = ()
     longest: int | None = None  # tokens of a row that are read
     cut: float = 0.0  # the share of train's tokens, about, that are beyond that
+    reached: int | None = None  # tokens of the longest row of train, about, as it is read
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,10 @@ def nothing_begun(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Non
 
 def as_it_is(data: Any, base: Path) -> Any:
     return data
+
+
+def no_keys(family: Family) -> dict[str, Any]:
+    return {}
 
 
 def nothing_given(data: Any) -> list[str]:
@@ -138,8 +148,18 @@ def rows_of_texts(rows: Rows) -> Callable[[int], Sequence[str]]:
 
 
 @dataclass(frozen=True)
+class TableColumns:
+    """The columns that are read of a table, what each is, and how many of the first a model is given in use."""
+
+    columns: tuple[int | str, ...]
+    roles: tuple[str, ...]
+    inputs: int = 1
+
+
+@dataclass(frozen=True)
 class DataKind:
-    """A form that data comes in. ``media`` are what a net must take to learn from it."""
+    """A form that data comes in. ``media`` are what a net must take to learn from it. ``store`` is given data by its
+    setting in ``paths``, all other settings, and a folder, and returns the settings that read what it wrote there."""
 
     settings: type  # the [data] table
     media: tuple[str, ...]
@@ -151,7 +171,16 @@ class DataKind:
     more_files: Callable[[Any], list[tuple[str, str]]] = no_more_files  # that no setting names, with fingerprints
     problems: Callable[[Any, Any], list[str]] = no_problems  # of [task] and [data] together
     example: Callable[[Path], dict[str, Any]] | None = None  # writes little data into a folder: the keys of [data]
+    columns: Callable[[Any], TableColumns] | None = None  # of its tables, for its settings
+    example_for: Callable[[Family], dict[str, Any]] = no_keys  # more keys of [data] that the example needs for a family
+    before: Mapping[str, str] = field(default_factory=dict)  # settings of runs that were begun before there were such
     serves: Mapping[str, str] = field(default_factory=dict)  # goals that do not name it, and who makes their batches
+    store: str = ""  # who writes data given in Python into a folder, "package.module:function"; empty: only files
+    describe: str = ""  # of datasets given in Python by split: its settings, and keys of a new model's config
+
+    @property
+    def only_texts(self) -> bool:
+        return self.media == ("text",)
 
 
 @dataclass(frozen=True)
@@ -207,4 +236,5 @@ class Goal:
     remarks: Callable[[RunPlan, SplitBatches, ModelView], list[str]] = no_remarks  # what `regard check` tells
     measure: Callable[[ModelView, Rows, Decoding], Scores] | None = None  # of a split, for `regard evaluate`
     in_batch: bool = False  # its loss compares the rows of a batch, so it changes when the batch is split
+    needs: NeedsByMedia = field(default_factory=dict)  # of a net, by the media that it takes
     learners: tuple[str, ...] = ()  # families that can learn it although their rows do not name it

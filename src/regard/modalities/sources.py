@@ -17,6 +17,7 @@ SOURCES = Table[DataKind](
         "answers": "regard.modalities.text.sources.answers:KIND",
         "images": "regard.modalities.images.sources.files:KIND",
         "digits": "regard.modalities.images.sources.digits:KIND",
+        "dataset": "regard.modalities.images.sources.dataset:KIND",
         "boxes": "regard.modalities.boxes.sources.files:KIND",
         "shapes": "regard.modalities.boxes.sources.shapes:KIND",
         "captions": "regard.modalities.captions.sources.files:KIND",

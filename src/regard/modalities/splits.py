@@ -1,10 +1,11 @@
 """The splits of a run's data, checked: not too many bad rows, a part held out, nothing learned that is measured on."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from regard.data.faults import Fault, check_fault_share
 from regard.data.rows import Rows, split_held_out
+from regard.data.table_reading import TableReading
 from regard.errors import InputError
 
 from .run_parts import OpenedData
@@ -25,12 +26,14 @@ def check_splits(
     prepared: Any = None,
     names: tuple[str, ...] = (),
     tolerate: Tolerate = tolerated_rows,
+    tables: Sequence[TableReading] = (),
 ) -> OpenedData:
     """Held against the share of bad rows that is tolerated; a part held out where there is none."""
     faults = check_tolerated(splits, bad, tolerate)
     if "held_out" not in splits:
         splits["train"], splits["held_out"] = split_held_out(splits["train"], share, seed)
-    return OpenedData(splits, faults, prepared, names)
+    notes = tuple(note for table in tables for note in table.notes)
+    return OpenedData(splits, faults, prepared, names, notes, tuple(tables))
 
 
 def check_tolerated(splits: Mapping[str, Rows], bad: float, tolerate: Tolerate = tolerated_rows) -> list[Fault]:

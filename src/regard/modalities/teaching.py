@@ -4,9 +4,11 @@ from regard.errors import InputError
 
 from .inputs import ModelView
 
-TEACHER = "distillation: run or model folder of the teacher, with the same labels and (for text) the same vocabulary"
-SHARE = "distillation: weight of the teacher in the loss"
-TEMPERATURE = "distillation temperature of teacher and student"
+TEACHER_HELP = (
+    "distillation: run or model folder of the teacher, with the same labels and (for text) the same vocabulary"
+)
+SHARE_HELP = "distillation: weight of the teacher in the loss"
+TEMPERATURE_HELP = "distillation temperature of teacher and student"
 
 
 def not_share(share: float | None) -> list[str]:

@@ -6,10 +6,9 @@ from typing import Any
 from regard.errors import InputError
 
 from .inputs import ModelView
+from .media import MEDIA
+from .verb import AnswerView
 from .verb_table import VERBS
-
-# How one input is looked at by a model that no verb shows in a way of its own.
-EXAMPLES = {"text": "regard.modalities.text.runners:example", "image": "regard.modalities.images.runners:example"}
 
 
 def run_verb(model: ModelView, name: str, *given: Any) -> Any:
@@ -30,10 +29,18 @@ def got(model: ModelView) -> str:
     return f"a model that supports: {can}" + (f"; its training task is {model.task}" if model.task else "")
 
 
+def answer_view(model: ModelView, name: str) -> AnswerView:
+    """How the answers to a verb are shown. It is refused like the verb: there is none for what a model cannot do."""
+    require_verb(model, name)
+    found: AnswerView = verb_function(VERBS[name].views[model.takes[0]])
+    return found
+
+
 def example_maker(model: ModelView) -> Any:
     """The function that makes an example of a model and its inputs."""
-    own = (VERBS[name].example for name in model.verbs())
-    return verb_function(next((place for place in own if place), "") or EXAMPLES[model.takes[0]])
+    medium = model.takes[0]
+    own = (VERBS[name].examples.get(medium, "") for name in model.verbs())
+    return verb_function(next(filter(None, own), "") or MEDIA[medium].example)
 
 
 def verb_function(place: str) -> Any:

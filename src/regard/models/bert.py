@@ -23,7 +23,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, blocks
+from regard.models.family import Family, Lens, block_streams
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
@@ -306,8 +306,8 @@ FAMILY = Family(
     tasks=("classify", "tag", "answer", "masked", "similar"),
     verbs=verbs,
     example=lambda: Config(vocab=13, length=12, dim=16, depth=2, heads=4, hidden=24, head="words", classes=5),
-    lens=Lens(blocks, BERT.guessed, lambda net: net.words is not None),
+    lens=Lens(block_streams, BERT.guessed, lambda net: net.words is not None),
     papers=PAPERS,
     offered={"bert-tiny": 487_936, "linformer-tiny": 463_429, "fnet-tiny": 372_608},
-    compared="regard.comparison.textual:reader",
+    compared="regard.modalities.text.compared:reader",
 )

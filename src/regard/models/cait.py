@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, classes, classifies, has_head, looks
+from regard.models.family import Family, Lens, class_logits, classifier_verbs, has_head, look_streams
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis, image_axis
 from regard.nn.classattention import ClassBlock
@@ -26,8 +26,8 @@ from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
 from regard.nn.initialization import init_deviation, start_truncated, truncated_normal
 from regard.nn.mechanisms import Choice, unknown_choices
-from regard.nn.patchwork import patch_blocks
 from regard.nn.positions import interpolate
+from regard.nn.vision_blocks import patch_blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +156,9 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2103.17239",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, heads=4, hidden=24),
-    lens=Lens(looks, classes, has_head),
+    lens=Lens(look_streams, class_logits, has_head),
     offered={"cait-xxs24": 11_956_264},
     grid=lambda config: config.grid,
 )

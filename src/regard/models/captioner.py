@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.models import vit
-from regard.models.family import Family, Lens, decoder
+from regard.models.family import Family, Lens, decoder_streams
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.cache import Cache, decoder_mask
@@ -176,6 +176,6 @@ FAMILY = Family(
     tasks=("describe",),
     verbs=lambda config, task: ("describe",),
     example=lambda: Config(image=8, patch=4, channels=3, vocab=13, dim=16, depth=2, heads=4, hidden=24),
-    lens=Lens(decoder, lambda net, x: net.logits(net.norm(x))),
+    lens=Lens(decoder_streams, lambda net, x: net.logits(net.norm(x))),
     offered={"captioner-tiny": 212_800},
 )

@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
+from regard.models.family import Family, Lens, block_streams, class_logits, classifier_verbs, has_head
 from regard.nn.axis import Axis, image_axis
 from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -26,8 +26,8 @@ from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS
 from regard.nn.initialization import init_deviation, start_truncated, truncated_normal
 from regard.nn.mechanisms import Choice, unknown_choices
-from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
+from regard.nn.vision_blocks import drop_path_rates, patch_blocks
 
 SPECIAL = 2  # tokens before the patches
 
@@ -42,6 +42,7 @@ class Config:
     depth: int = 12
     heads: int = 12
     hidden: int = 3072
+    representation: int | None = None  # width of a tanh layer on the class token, for "class"
     pool: Literal["both", "class"] = "both"  # "class": the distillation token has no head, and is only looked at
     dropout: float = 0.0
     attention_dropout: float = 0.0
@@ -53,7 +54,7 @@ class Config:
 
     def __post_init__(self) -> None:
         refuse(
-            not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden"),
+            not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "hidden", "representation"),
             not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
@@ -61,6 +62,7 @@ class Config:
             not_divided(self, "image", "patch"),
             not_one_of(ACTIVATIONS, self, "activation"),
             unknown_choices(self, "attention"),
+            ["representation requires pool = 'class'"] if self.representation and self.pool == "both" else [],
         )
 
     @property
@@ -95,11 +97,12 @@ class DeiT(nn.Module):
         self.distillation_token = nn.Parameter(torch.empty(1, 1, config.dim))
         self.positions = nn.Parameter(torch.empty(1, SPECIAL + config.grid[0] * config.grid[1], config.dim))
         self.dropout = Dropout(config.dropout)
-        drop_paths = rising(config.drop_path, config.depth)
+        drop_paths = drop_path_rates(config.drop_path, config.depth)
         self.blocks = patch_blocks(config, self.positions.shape[1], drop_paths, dropout=config.dropout)
         self.norm = nn.LayerNorm(config.dim, config.eps)
         told = config.classes and config.pool == "both"
-        self.head = nn.Linear(config.dim, config.classes) if config.classes else None
+        self.representation = None if config.representation is None else nn.Linear(config.dim, config.representation)
+        self.head = nn.Linear(config.representation or config.dim, config.classes) if config.classes else None
         self.teacher_head = nn.Linear(config.dim, config.classes) if told else None
         start_truncated(self, init_deviation(config.dim))
         for table in (self.class_token, self.distillation_token, self.positions):
@@ -134,6 +137,8 @@ class DeiT(nn.Module):
     def classified(self, features: Tensor) -> Tensor:
         """(b, n, d) -> (b, c)"""
         label, teacher = features[:, 0], features[:, 1]
+        if self.representation is not None:
+            label = torch.tanh(self.representation(label))
         if self.head is not None:
             label = self.head(label)
         if self.config.pool == "class":
@@ -153,9 +158,9 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2012.12877",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, heads=4, hidden=24),
-    lens=Lens(blocks, classes, has_head),
+    lens=Lens(block_streams, class_logits, has_head),
     offered={"deit-tiny": 5_910_800},
     grid=lambda config: config.grid,
 )

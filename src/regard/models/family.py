@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from regard.deprecation import resolve_renamed
+
 if TYPE_CHECKING:  # a row names its net without it
     from torch import Tensor, nn
 
@@ -64,21 +66,21 @@ class Family:
         return getattr(config, key) if self.has(key) else None
 
 
-def translates(config: Any, task: str | None) -> tuple[str, ...]:
+def translator_verbs(config: Any, task: str | None) -> tuple[str, ...]:
     """The verbs of an encoder-decoder model, unless it was trained for another task."""
     return ("translate",) if task in (None, "translate") else ()
 
 
-def generates(config: Any, task: str | None) -> tuple[str, ...]:
+def generator_verbs(config: Any, task: str | None) -> tuple[str, ...]:
     return ("generate",)
 
 
-def classifies(config: Any, task: str | None) -> tuple[str, ...]:
+def classifier_verbs(config: Any, task: str | None) -> tuple[str, ...]:
     """The verbs of a classifier; without classes, only features."""
     return ("classify",) if config.classes else ()
 
 
-def nothing(config: Any, task: str | None) -> tuple[str, ...]:
+def no_verbs(config: Any, task: str | None) -> tuple[str, ...]:
     return ()
 
 
@@ -86,21 +88,21 @@ def has_head(net: Any) -> bool:
     return net.head is not None
 
 
-def classes(net: Any, stream: Tensor) -> Tensor:
+def class_logits(net: Any, stream: Tensor) -> Tensor:
     """The classes of an image, from its tokens after a block."""
     found: Tensor = net.classified(net.norm(stream))
     return found
 
 
-def blocks(_: nn.Module) -> str:
+def block_streams(_: nn.Module) -> str:
     return "blocks.*.stream"
 
 
-def decoder(_: nn.Module) -> str:
+def decoder_streams(_: nn.Module) -> str:
     return "decoder.*.stream"
 
 
-def looks(_: nn.Module) -> str:
+def look_streams(_: nn.Module) -> str:
     return "looks.*.stream"
 
 
@@ -109,7 +111,11 @@ def last_stage(net: Any) -> str:
     return f"stages.{len(net.stages) - 1}.blocks.*.stream"
 
 
-def normed(norm: nn.Module | None, stream: Tensor) -> Tensor:
+def apply_norm(norm: nn.Module | None, stream: Tensor) -> Tensor:
     """Post-norm ends in a norm by itself."""
     found: Tensor = stream if norm is None else norm(stream)
     return found
+
+
+def __getattr__(name: str) -> object:
+    return resolve_renamed(__name__, name, {"classifies": "regard.models.family.classifier_verbs"})

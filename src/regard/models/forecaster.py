@@ -34,7 +34,7 @@ from regard.nn.mask import CAUSAL, Mask
 from regard.nn.mechanisms import Choice, build_mixer, layer_choices, unknown_choices
 from regard.nn.positions import sinusoid
 from regard.nn.residual import Branch, PreNorm
-from regard.nn.series import known_last, not_quantiles
+from regard.nn.series import move_padding_left, not_quantiles
 from regard.nn.site import Site
 
 
@@ -127,7 +127,7 @@ class Forecaster(nn.Module):
 
     def forward(self, values: Tensor, *, keys: Tensor | None = None) -> Tensor:
         """(b, n) -> (b, m, k); keys is False at padding"""
-        values, keys = known_last(values, keys)
+        values, keys = move_padding_left(values, keys)
         memory = self.encode(values, keys)
         steps = self.placeholder + self.places(0, self.config.horizon, memory)
         x = self.dropout(memory[:, -1:] + steps)
@@ -139,7 +139,7 @@ class Forecaster(nn.Module):
         return {"past": Axis("time", values.shape[1]), "future": Axis("time", self.config.horizon)}
 
 
-def forecasts(config: Any, task: str | None) -> tuple[str, ...]:
+def forecaster_verbs(config: Any, task: str | None) -> tuple[str, ...]:
     return ("forecast",)
 
 
@@ -152,6 +152,6 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2012.07436",
     takes=("series",),
     tasks=("forecast",),
-    verbs=forecasts,
+    verbs=forecaster_verbs,
     example=lambda: Config(horizon=4, dim=16, heads=4, hidden=24),
 )

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, blocks, generates, normed
+from regard.models.family import Family, Lens, apply_norm, block_streams, generator_verbs
 from regard.nn.axis import Axis
-from regard.nn.block import Attending, Block
+from regard.nn.block import AttentionBlock, Block
 from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -162,7 +162,7 @@ class GPT(nn.Module):
         self.head = None if config.tied else nn.Linear(config.dim, config.vocab, bias=False)
         self.reset()
 
-    def block(self, layer: int, choice: Choice) -> Attending:
+    def block(self, layer: int, choice: Choice) -> AttentionBlock:
         """All layers are alike, but for the attention that was picked."""
         config = self.config
         width = config.head_dim or config.dim // config.heads
@@ -240,10 +240,10 @@ FAMILY = Family(
     link="https://openai.com/index/better-language-models",
     takes=("text",),
     tasks=("language",),
-    verbs=generates,
+    verbs=generator_verbs,
     example=lambda: Config(vocab=13, length=12, dim=16, depth=2, heads=4, hidden=24),
-    lens=Lens(blocks, lambda net, x: net.logits(normed(net.norm, x))),
+    lens=Lens(block_streams, lambda net, x: net.logits(apply_norm(net.norm, x))),
     papers=PAPERS,
     offered={"gpt-tiny": 834_944, "llama-15m": 5_995_584, "performer-small": 5_274_368},
-    compared="regard.comparison.textual:decoder",
+    compared="regard.modalities.text.compared:decoder",
 )

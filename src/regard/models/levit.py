@@ -17,13 +17,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models.deit import DeiTOutput
-from regard.models.family import Family, Lens, classifies, has_head, last_stage
+from regard.models.family import Family, Lens, classifier_verbs, has_head, last_stage
 from regard.nn.attention import Mixer, MultiHeadAttention
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
 from regard.nn.block import Block
 from regard.nn.cache import Cache
-from regard.nn.config import not_at_least, not_divided, not_positive, not_shares, refuse, uneven
+from regard.nn.config import not_at_least, not_divided, not_positive, not_same_stages, not_shares, refuse
 from regard.nn.convolution import Convolution
 from regard.nn.feedforward import FeedForward
 from regard.nn.folding import NormThenLinear, with_norms
@@ -56,7 +56,7 @@ class Config:
             not_positive(self, "image", "patch", "channels", "dim", "depth", "heads", "head_dim", "hidden"),
             not_at_least(0, self, "classes"),
             not_shares(self, "drop_path"),
-            uneven(self, "dim", "depth", "heads", "hidden"),
+            not_same_stages(self, "dim", "depth", "heads", "hidden"),
             not_divided(self, "image", "patch"),
             not_halved(self.patch),
             unknown_choices(self, "attention"),
@@ -264,7 +264,7 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2104.01136",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(
         image=8, patch=4, channels=3, classes=5, dim=(16, 16), depth=(2, 2), heads=(4, 4), head_dim=4, hidden=(24, 24)
     ),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
+from regard.models.family import Family, Lens, block_streams, class_logits, classifier_verbs, has_head
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
@@ -126,8 +126,8 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2105.01601",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, tokens=6, hidden=24),
-    lens=Lens(blocks, classes, has_head),
+    lens=Lens(block_streams, class_logits, has_head),
     offered={"mixer-cifar": 441_066},
 )

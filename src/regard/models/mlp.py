@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from regard.models.family import Family, classifies
+from regard.models.family import Family, classifier_verbs
 from regard.nn.axis import Axis
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -88,6 +88,6 @@ FAMILY = Family(
     link="https://doi.org/10.1038/323533a0",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, channels=3, classes=5, hidden=24),
 )

@@ -20,9 +20,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Whole = NDArray[np.int64]
-Real = NDArray[np.float64]
-Text = Sequence[int] | Whole
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+Text = Sequence[int] | IntArray
 
 
 @dataclass(frozen=True)
@@ -42,22 +42,22 @@ class CountTable:
     """Counts of one order: the histories and the symbols after them, each pair encoded as first * base + second."""
 
     base: int
-    histories: Whole  # (h,): the number of all symbols but the first, and the first; sorted
-    grams: Whole  # (g,): the number of a history, and a symbol that was seen after it; sorted
-    counts: Whole  # (g,)
+    histories: IntArray  # (h,): the number of all symbols but the first, and the first; sorted
+    grams: IntArray  # (g,): the number of a history, and a symbol that was seen after it; sorted
+    counts: IntArray  # (g,)
 
     @cached_property
-    def starts(self) -> Whole:
+    def starts(self) -> IntArray:
         """(h + 1,): where the symbols after each history begin among the grams"""
         return np.searchsorted(self.grams, np.arange(len(self.histories) + 1) * self.base)
 
     @cached_property
-    def totals(self) -> Whole:
+    def totals(self) -> IntArray:
         """(h,): c(h .)"""
         return np.bincount(self.grams // self.base, self.counts, len(self.histories)).astype(np.int64)
 
     @cached_property
-    def kinds(self) -> Whole:
+    def kinds(self) -> IntArray:
         """(h,): N1+(h .)"""
         return np.diff(self.starts)
 
@@ -68,17 +68,17 @@ class CountTable:
         return once / (once + 2 * twice) if once else 0.0
 
     @cached_property
-    def symbols(self) -> Whole:
+    def symbols(self) -> IntArray:
         """(g,): what was seen"""
         return self.grams % self.base
 
     @cached_property
-    def shares(self) -> Real:
+    def shares(self) -> FloatArray:
         """(g,): max(c(h w) - D, 0) / c(h .)"""
         return np.maximum(self.counts - self.discount, 0) / self.totals[self.grams // self.base]
 
     @cached_property
-    def rests(self) -> Real:
+    def rests(self) -> FloatArray:
         """(h,): D N1+(h .) / c(h .), which the shorter history shares out"""
         return self.discount * self.kinds / self.totals
 
@@ -86,7 +86,7 @@ class CountTable:
         """Where among the grams those of a history are."""
         return slice(self.starts[history], self.starts[history + 1])
 
-    def shortened(self, histories: Whole, *, once: bool) -> "CountTable":
+    def shortened(self, histories: IntArray, *, once: bool) -> "CountTable":
         """Of histories without their first symbols: how often, or if ``once``, after how many different symbols."""
         shorter = self.histories[self.grams // self.base] // self.base
         grams, which = np.unique(shorter * self.base + self.grams % self.base, return_inverse=True)
@@ -124,7 +124,7 @@ class NGram:
             self.tables.insert(0, self.tables[0].shortened(histories.pop(), once=once))
         return self
 
-    def laid(self, texts: Iterable[Text]) -> tuple[Whole, Whole]:
+    def laid(self, texts: Iterable[Text]) -> tuple[IntArray, IntArray]:
         """All texts in one row with begin and end symbols, and the positions of the symbols to predict."""
         parts: list[ArrayLike] = []
         places, size = [np.zeros(0, np.int64)], 0
@@ -136,7 +136,7 @@ class NGram:
         row = np.concatenate([np.asarray(part, np.int64) for part in parts]) if parts else np.zeros(0, np.int64)
         return row, np.concatenate(places)
 
-    def foretold(self, before: Sequence[int]) -> Real:
+    def foretold(self, before: Sequence[int]) -> FloatArray:
         """The probability of every next symbol after these. -> (v,)"""
         known = self.known(before)
         if isinstance(self.smoothing, AddK):
@@ -169,7 +169,7 @@ class NGram:
         """The probability of one symbol after ``order - 1`` others, as in ``foretold``."""
         return float(self.chances(np.array([*history, symbol]), np.array([self.order - 1]))[0])
 
-    def chances(self, row: Whole, places: Whole) -> Real:
+    def chances(self, row: IntArray, places: IntArray) -> FloatArray:
         """The probability of the symbols at these positions of a row, given those before. -> (n,)"""
         found = np.full(len(places), 1 / self.vocab)
         number, count, total = (np.zeros(len(places), np.int64) for _ in range(3))
@@ -188,7 +188,7 @@ class NGram:
             return np.where(total > 0, count / np.maximum(total, 1), found)
         return found
 
-    def surprises(self, texts: Iterable[Text]) -> Real:
+    def surprises(self, texts: Iterable[Text]) -> FloatArray:
         """-log2 of the probability of every symbol of the texts, end symbols included."""
         with np.errstate(divide="ignore"):
             return -np.log2(self.chances(*self.laid(texts)))
@@ -203,7 +203,7 @@ class NGram:
         return len(self.tables[-1].histories)
 
 
-def sought(numbers: Whole, wanted: Whole) -> Whole:
+def sought(numbers: IntArray, wanted: IntArray) -> IntArray:
     """Where these stand among sorted numbers; -1 for those that do not."""
     at = np.searchsorted(numbers, wanted)
     at[at == len(numbers)] = 0

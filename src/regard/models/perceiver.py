@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, classifies
+from regard.models.family import Family, Lens, classifier_verbs
 from regard.nn.axis import Axis
 from regard.nn.config import not_positive, refuse
 from regard.nn.latents import LatentBlock, Latents, LatentSizes, fourier_features, spread_over
@@ -125,7 +125,7 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2103.03206",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(
         latents=5,
         dim=16,

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.family import Family, nothing
+from regard.models.family import Family, no_verbs
 from regard.models.perceiver import IO
 from regard.nn.axis import Axis
 from regard.nn.config import not_divided, not_positive, refuse
@@ -109,7 +109,7 @@ FAMILY = Family(
     link=IO[1],
     takes=("text",),
     tasks=(),
-    verbs=nothing,
+    verbs=no_verbs,
     example=lambda: Config(
         latents=5,
         dim=16,

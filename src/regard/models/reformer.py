@@ -59,6 +59,7 @@ class Config:
     row_dim: int | None = None  # features that tell the row; a quarter unless given
     causal: bool = True
     head: Literal["words", "none"] = "words"
+    output_bias: bool = True  # of the output matrix
     attention: Choice = ("chunked", "lsh")
 
     def __post_init__(self) -> None:
@@ -128,7 +129,7 @@ class Reformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.blocks = nn.ModuleList(self.block(choice) for choice in layer_choices(config.attention, config.depth))
         self.norm = nn.LayerNorm(2 * config.dim, config.eps)
-        self.head = nn.Linear(2 * config.dim, config.vocab) if config.head == "words" else None
+        self.head = nn.Linear(2 * config.dim, config.vocab, config.output_bias) if config.head == "words" else None
         self.reset()
 
     def block(self, choice: Choice) -> ReversibleBlock:
@@ -179,7 +180,7 @@ class Reformer(nn.Module):
         y = run_reversible(list(self.blocks), Streams(x, x), mask=mask, cache=cache)
         return self.dropout(self.norm(torch.cat((y.first, y.second), -1)))
 
-    def words(self) -> tuple[Tensor, Tensor]:
+    def words(self) -> tuple[Tensor, Tensor | None]:
         if self.head is None:
             raise ValueError("this model has no language-model head; build it with head = 'words'")
         return self.head.weight, self.head.bias

@@ -23,10 +23,10 @@ from typing import Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.family import Family, classifies
+from regard.models.family import Family, classifier_verbs
 from regard.nn.axis import Axis
 from regard.nn.batchnorm import BatchNorm
-from regard.nn.config import not_at_least, not_positive, refuse, uneven
+from regard.nn.config import not_at_least, not_positive, not_same_stages, refuse
 from regard.nn.convolution import Convolution, LayerWindow, Norm, fitted_sizes, halved_sizes, zero_beyond
 from regard.nn.mixers.non_local import Form, NonLocal
 
@@ -47,7 +47,7 @@ class ResNetSizes:
     last: Literal["halving", "dilated"] = "halving"  # stage: a dilated one keeps its size and looks twice as far
 
     def wrong(self) -> list[str]:
-        return [*not_positive(self, "channels", "width", "depths", "dims"), *uneven(self, "depths", "dims")]
+        return [*not_positive(self, "channels", "width", "depths", "dims"), *not_same_stages(self, "depths", "dims")]
 
     @property
     def stride(self) -> int:
@@ -217,7 +217,7 @@ FAMILY = Family(
     link="https://arxiv.org/abs/1512.03385",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(
         channels=3, width=6, stem="small", layer="basic", depths=(1, 2), dims=(8, 12), classes=5, nonlocals=(2,)
     ),

@@ -22,7 +22,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, translates
+from regard.models.family import Family, translator_verbs
 from regard.nn.attention import Kernel, Mixer, MultiHeadAttention, split_heads
 from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
@@ -311,9 +311,9 @@ FAMILY = Family(
     link="https://arxiv.org/abs/1409.0473",
     takes=("text", "text"),
     tasks=("translate",),
-    verbs=translates,
+    verbs=translator_verbs,
     example=lambda: Config(vocab=13, dim=16, hidden=24, depth=2, align=8, maxout=6),
     papers=PAPERS,
     offered={"rnn-bahdanau": 65_571_000},
-    compared="regard.comparison.textual:pairing",
+    compared="regard.modalities.text.compared:pairing",
 )

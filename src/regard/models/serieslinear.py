@@ -16,10 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.models.family import Family
-from regard.models.forecaster import forecasts
+from regard.models.forecaster import forecaster_verbs
 from regard.nn.axis import Axis
 from regard.nn.config import not_positive, refuse
-from regard.nn.series import known_last, not_quantiles
+from regard.nn.series import move_padding_left, not_quantiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class SeriesLinear(nn.Module):
 
     def forward(self, values: Tensor, *, keys: Tensor | None = None) -> Tensor:
         """(b, n) -> (b, m, k); keys is False at padding"""
-        values, _ = known_last(values, keys)
+        values, _ = move_padding_left(values, keys)
         missing = self.config.length - values.shape[1]
         if missing < 0:
             raise ValueError(f"expected a window of {self.config.length} values, got {values.shape[1]}")
@@ -65,6 +65,6 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2205.13504",
     takes=("series",),
     tasks=("forecast",),
-    verbs=forecasts,
+    verbs=forecaster_verbs,
     example=lambda: Config(length=12, horizon=4),
 )

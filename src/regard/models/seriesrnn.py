@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from regard.models.family import Family
-from regard.models.forecaster import forecasts
+from regard.models.forecaster import forecaster_verbs
 from regard.nn.axis import Axis
 from regard.nn.config import not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.recurrent import CELLS, Recurrent, cell_kind
-from regard.nn.series import known_last, not_quantiles
+from regard.nn.series import move_padding_left, not_quantiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class SeriesRNN(nn.Module):
 
     def forward(self, values: Tensor, *, keys: Tensor | None = None) -> Tensor:
         """(b, n) -> (b, m, k); keys is False at padding"""
-        values, keys = known_last(values, keys)
+        values, keys = move_padding_left(values, keys)
         state = self.layers(values[..., None], keys=keys).state["h"][:, -1]
         change = self.head(self.dropout(state)).unflatten(-1, (self.config.horizon, -1))
         return values[:, -1, None, None] + change
@@ -74,6 +74,6 @@ FAMILY = Family(
     link="https://arxiv.org/abs/1711.11053",
     takes=("series",),
     tasks=("forecast",),
-    verbs=forecasts,
+    verbs=forecaster_verbs,
     example=lambda: Config(horizon=4, hidden=24, depth=1),
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, classifies, has_head, last_stage
+from regard.models.family import Family, Lens, classifier_verbs, has_head, last_stage
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import (
@@ -24,9 +24,9 @@ from regard.nn.config import (
     not_divided,
     not_one_of,
     not_positive,
+    not_same_stages,
     not_shares,
     refuse,
-    uneven,
 )
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
@@ -34,10 +34,10 @@ from regard.nn.feedforward import ACTIVATIONS
 from regard.nn.initialization import start_truncated
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.mixers.windows import window_axes
-from regard.nn.patchwork import window_block
 from regard.nn.positions import WindowBias, refit_tables
 from regard.nn.pyramid import Stage, halved_side, join_neighbours, pad_to_patches
 from regard.nn.residual import PreNorm
+from regard.nn.vision_blocks import window_block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ class Config:
             not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
-            uneven(self, "depth", "heads"),
+            not_same_stages(self, "depth", "heads"),
             not_divided(self, "dim", "heads"),
             not_divided(self, "image", "patch"),
             not_one_of(ACTIVATIONS, self, "activation"),
@@ -170,7 +170,7 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2103.14030",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, channels=3, classes=5, dim=16, depth=(2, 2), heads=(4, 4), hidden=24),
     lens=Lens(last_stage, lambda net, x: net.classified(net.norm(x).flatten(1, 2)), has_head),
     offered={"swin-cifar": 567_046},

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from regard.errors import InputError
-from regard.models.family import Family, Lens, classifies, has_head, last_stage
+from regard.models.family import Family, Lens, classifier_verbs, has_head, last_stage
 from regard.nn.axis import Axis
 from regard.nn.block import Block
 from regard.nn.config import (
@@ -25,9 +25,9 @@ from regard.nn.config import (
     not_divided,
     not_one_of,
     not_positive,
+    not_same_stages,
     not_shares,
     refuse,
-    uneven,
 )
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
@@ -35,10 +35,10 @@ from regard.nn.feedforward import ACTIVATIONS
 from regard.nn.initialization import start_truncated
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.mixers.windows import window_axes
-from regard.nn.patchwork import window_block
 from regard.nn.positions import LogBias
 from regard.nn.pyramid import Stage, halved_side, join_neighbours, pad_to_patches
 from regard.nn.residual import ResPost
+from regard.nn.vision_blocks import window_block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Config:
             not_at_least(0, self, "classes"),
             not_above_zero(self, "eps"),
             not_shares(self, "dropout", "attention_dropout", "drop_path"),
-            uneven(self, "depth", "heads", "trained"),
+            not_same_stages(self, "depth", "heads", "trained"),
             not_divided(self, "dim", "heads"),
             not_divided(self, "image", "patch"),
             not_one_of(ACTIVATIONS, self, "activation"),
@@ -216,7 +216,7 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2111.09883",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, channels=3, classes=5, dim=16, depth=(2, 2), heads=(4, 4), hidden=24),
     lens=Lens(unbroken, lambda net, x: net.classified(net.norm(x).flatten(1, 2)), has_head),
     offered={"swinv2-tiny": 28_347_154},

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, decoder, translates
-from regard.nn.block import Attending
+from regard.models.family import Family, Lens, decoder_streams, translator_verbs
+from regard.nn.block import AttentionBlock
 from regard.nn.cache import Cache
 from regard.nn.config import not_above_zero, not_positive, not_shares
 from regard.nn.feedforward import activation
 from regard.nn.mechanisms import Choice
-from regard.nn.switch import Experts, RoutedStates, Switch, SwitchBlock, run_switch_blocks, switches
+from regard.nn.switch import Experts, RoutedStates, Switch, SwitchBlock, run_switch_blocks, switch_layers
 
 from . import t5
 
@@ -109,7 +109,7 @@ class SwitchOutput:
 class SwitchTransformer(t5.T5):
     config: Config
 
-    def block(self, layer: int, choice: Choice, cross: Choice | None = None) -> Attending:
+    def block(self, layer: int, choice: Choice, cross: Choice | None = None) -> AttentionBlock:
         """Every other one has experts in place of its feed-forward."""
         config, plain = self.config, super().block(layer, choice, cross)
         every = config.every if cross is None else config.decoder_every or config.every
@@ -122,7 +122,7 @@ class SwitchTransformer(t5.T5):
 
     def reset(self) -> None:
         super().reset()
-        for switch in switches(self):
+        for switch in switch_layers(self):
             self.draw(switch.router.weight, self.config.dim**-0.5)
 
     def draw(self, weight: Tensor, std: float) -> None:
@@ -174,8 +174,8 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2101.03961",
     takes=("text", "text"),
     tasks=("translate", "spans"),
-    verbs=translates,
+    verbs=translator_verbs,
     example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, head_dim=4, hidden=24, buckets=8, farthest=6, experts=3),
-    lens=Lens(decoder, lambda net, x: F.linear(t5.T5.spoken(net, net.decoder_norm(x)), *net.words())),
-    compared="regard.comparison.textual:pairing",
+    lens=Lens(decoder_streams, lambda net, x: F.linear(t5.T5.spoken(net, net.decoder_norm(x)), *net.words())),
+    compared="regard.modalities.text.compared:pairing",
 )

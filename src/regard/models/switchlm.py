@@ -13,8 +13,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, blocks, generates, normed
-from regard.nn.block import Attending
+from regard.models.family import Family, Lens, apply_norm, block_streams, generator_verbs
+from regard.nn.block import AttentionBlock
 from regard.nn.cache import Cache
 from regard.nn.config import not_shares
 from regard.nn.feedforward import activation
@@ -43,7 +43,7 @@ AXES = gpt.AXES
 class SwitchLM(gpt.GPT):
     config: Config
 
-    def block(self, layer: int, choice: Choice) -> Attending:
+    def block(self, layer: int, choice: Choice) -> AttentionBlock:
         """Every other one has experts in place of its feed-forward."""
         config, plain = self.config, super().block(layer, choice)
         if not is_switch(layer, config.every):
@@ -85,9 +85,9 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2101.03961",
     takes=("text",),
     tasks=("language",),
-    verbs=generates,
+    verbs=generator_verbs,
     example=lambda: Config(vocab=13, length=12, dim=16, depth=2, heads=4, hidden=24, experts=3),
-    lens=Lens(blocks, lambda net, x: gpt.GPT.logits(net, normed(net.norm, x))),
+    lens=Lens(block_streams, lambda net, x: gpt.GPT.logits(net, apply_norm(net.norm, x))),
     offered={"switch-lm-tiny": 2_669_440},
-    compared="regard.comparison.textual:decoder",
+    compared="regard.modalities.text.compared:decoder",
 )

@@ -17,8 +17,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, decoder, translates
-from regard.nn.block import Attending, Block
+from regard.models.family import Family, Lens, decoder_streams, translator_verbs
+from regard.nn.block import AttentionBlock, Block
 from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
@@ -115,7 +115,7 @@ class T5(EncoderDecoder):
         self.head = None if config.tied else nn.Linear(config.dim, config.vocab, bias=False)
         self.reset()
 
-    def block(self, layer: int, choice: Choice, cross: Choice | None = None) -> Attending:
+    def block(self, layer: int, choice: Choice, cross: Choice | None = None) -> AttentionBlock:
         """All layers are alike."""
         config = self.config
         site = Site(
@@ -205,9 +205,9 @@ FAMILY = Family(
     link="https://arxiv.org/abs/1910.10683",
     takes=("text", "text"),
     tasks=("translate", "spans"),
-    verbs=translates,
+    verbs=translator_verbs,
     example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, head_dim=4, hidden=24, buckets=8, farthest=6),
-    lens=Lens(decoder, lambda net, x: net.logits(net.decoder_norm(x))),
+    lens=Lens(decoder_streams, lambda net, x: net.logits(net.decoder_norm(x))),
     offered={"t5-small": 47_129_088},
-    compared="regard.comparison.textual:pairing",
+    compared="regard.modalities.text.compared:pairing",
 )

@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, decoder, normed, translates
+from regard.models.family import Family, Lens, apply_norm, decoder_streams, translator_verbs
 from regard.nn.block import Block
 from regard.nn.cache import Cache, decoder_mask
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
@@ -186,10 +186,10 @@ FAMILY = Family(
     link="https://arxiv.org/abs/1706.03762",
     takes=("text", "text"),
     tasks=("translate", "spans"),
-    verbs=translates,
+    verbs=translator_verbs,
     example=lambda: Config(vocab=13, dim=16, depth=2, heads=4, hidden=24),
-    lens=Lens(decoder, lambda net, x: net.logits(normed(net.decoder_norm, x))),
+    lens=Lens(decoder_streams, lambda net, x: net.logits(apply_norm(net.decoder_norm, x))),
     papers=PAPERS,
     offered={"transformer-small": 7_065_600, "synthesizer-base": 53_501_976},
-    compared="regard.comparison.textual:pairing",
+    compared="regard.modalities.text.compared:pairing",
 )

@@ -14,15 +14,15 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, blocks, classes, classifies, has_head
+from regard.models.family import Family, Lens, block_streams, class_logits, classifier_verbs, has_head
 from regard.nn.axis import Axis, image_axis
 from regard.nn.config import not_above_zero, not_at_least, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.dropout import Dropout
 from regard.nn.embed import Patches
 from regard.nn.feedforward import ACTIVATIONS
 from regard.nn.mechanisms import Choice, unknown_choices
-from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
+from regard.nn.vision_blocks import drop_path_rates, patch_blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class ViT(nn.Module):
         self.class_token = nn.Parameter(torch.empty(1, 1, config.dim)) if special else None
         self.positions = nn.Parameter(torch.empty(1, special + config.grid[0] * config.grid[1], config.dim))
         self.dropout = Dropout(config.dropout)
-        drop_paths = rising(config.drop_path, config.depth)
+        drop_paths = drop_path_rates(config.drop_path, config.depth)
         self.blocks = patch_blocks(config, self.positions.shape[1], drop_paths, dropout=config.dropout)
         self.norm = nn.LayerNorm(config.dim, config.eps)
         self.representation = None if config.representation is None else nn.Linear(config.dim, config.representation)
@@ -143,10 +143,10 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2010.11929",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, patch=4, channels=3, classes=5, dim=16, depth=2, heads=4, hidden=24),
-    lens=Lens(blocks, classes, has_head),
+    lens=Lens(block_streams, class_logits, has_head),
     offered={"vit-tiny": 5_717_416, "vit-cifar": 2_697_226},
     grid=lambda config: config.grid,
-    compared="regard.comparison.visual:images",
+    compared="regard.modalities.images.compared:images",
 )

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.models.family import Family, Lens, classes, classifies, has_head, looks
+from regard.models.family import Family, Lens, class_logits, classifier_verbs, has_head, look_streams
 from regard.nn.attention import MultiHeadAttention, Softmax
 from regard.nn.axis import Axis, image_axis
 from regard.nn.batchnorm import BatchNorm
@@ -31,9 +31,9 @@ from regard.nn.feedforward import ACTIVATIONS, FeedForward, activation
 from regard.nn.initialization import init_deviation, start_truncated, truncated_normal
 from regard.nn.mechanisms import Choice, unknown_choices
 from regard.nn.mixers.outlook import Outlook
-from regard.nn.patchwork import patch_blocks, rising
 from regard.nn.positions import interpolate
 from regard.nn.residual import Branch, PreNorm
+from regard.nn.vision_blocks import drop_path_rates, patch_blocks
 
 HALF = 2  # the stem's first step, the outlookers' stride, and how many fine tokens a side of a coarse one has
 
@@ -154,7 +154,7 @@ class VOLO(nn.Module):
         self.outlookers = nn.ModuleList(self.outlooker() for _ in range(config.outlookers))
         self.merge = Patches(HALF, config.fine_dim, config.dim)
         self.positions = nn.Parameter(torch.empty(1, config.grid[0] * config.grid[1], config.dim))
-        drop_paths = rising(config.drop_path, config.depth, config.outlookers)
+        drop_paths = drop_path_rates(config.drop_path, config.depth, config.outlookers)
         self.blocks = patch_blocks(config, self.positions.shape[1], drop_paths)
         self.class_token = nn.Parameter(torch.empty(1, 1, config.dim))
         self.looks = nn.ModuleList(self.look() for _ in range(config.looks))
@@ -246,7 +246,7 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2106.13112",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(
         image=24,
         patch=4,
@@ -262,7 +262,7 @@ FAMILY = Family(
         heads=4,
         hidden=24,
     ),
-    lens=Lens(looks, classes, has_head, lambda net: f"blocks.{len(net.blocks) - 1}.stream"),
+    lens=Lens(look_streams, class_logits, has_head, lambda net: f"blocks.{len(net.blocks) - 1}.stream"),
     offered={"volo-d1": 26_632_040},
     grid=lambda config: config.grid,
 )

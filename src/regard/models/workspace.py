@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.models.family import Family, classifies
+from regard.models.family import Family, classifier_verbs
 from regard.nn.axis import Axis, image_axis
 from regard.nn.config import not_above_zero, not_divided, not_one_of, not_positive, not_shares, refuse
 from regard.nn.embed import Patches
@@ -125,7 +125,7 @@ FAMILY = Family(
     link="https://arxiv.org/abs/2103.01197",
     takes=("image",),
     tasks=("classify",),
-    verbs=classifies,
+    verbs=classifier_verbs,
     example=lambda: Config(image=8, channels=3, classes=5, dim=16, depth=2, hidden=24, slots=3),
     grid=lambda config: config.grid,
 )

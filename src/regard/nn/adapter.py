@@ -8,7 +8,7 @@ Shapes: d width in, e width out, r rank.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import torch
@@ -40,8 +40,13 @@ class Adapted(nn.Module):
     @torch.no_grad()
     def merged(self) -> nn.Linear:
         """A single linear layer with the same output."""
-        self.linear.weight += self.scale * (self.up @ self.down)
+        self.linear.weight += change(self.up, self.down, self.scale)
         return self.linear.requires_grad_(True)
+
+
+def change(up: Tensor, down: Tensor, scale: float) -> Tensor:
+    """What an adapter adds to the weight beside it."""
+    return scale * (up @ down)
 
 
 def adapt(net: nn.Module, patterns: Sequence[str], rank: int, alpha: float) -> list[str]:
@@ -63,6 +68,19 @@ def merge(net: nn.Module) -> None:
     for name, module in list(net.named_modules()):
         if isinstance(module, Adapted):
             put(net, name, module.merged())
+
+
+def merged_state(state: Mapping[str, Tensor], scale: float) -> dict[str, Tensor]:
+    """The weights of a net with adapters by name, as ``merge`` leaves them."""
+    places = [name.removesuffix(".linear.weight") for name in state if name.endswith(".linear.weight")]
+    places = [place for place in places if f"{place}.down" in state and f"{place}.up" in state]
+    found = {name: x for name, x in state.items() if name.rpartition(".")[0] not in places}
+    for place in places:
+        for part in ("weight", "bias"):
+            if f"{place}.linear.{part}" in found:
+                found[f"{place}.{part}"] = found.pop(f"{place}.linear.{part}")
+        found[f"{place}.weight"] += change(state[f"{place}.up"], state[f"{place}.down"], scale)
+    return found
 
 
 def adapter_state(net: nn.Module) -> dict[str, Tensor]:

@@ -18,7 +18,7 @@ from .cache import Cache, Slot
 from .dropout import Dropout
 from .mask import ALL, Bias, Mask, add_bias, masked_softmax
 from .positions import Rotary
-from .recomputation import RowPart, in_parts
+from .recomputation import RowPart, compute_in_parts
 from .tap import Tap
 
 DENSE = 1 << 20  # scores of one head that may stand in memory at once; beyond, attention goes tile by tile
@@ -99,7 +99,7 @@ def by_rows(
 
         return RowPart(tile, (tile, seen, seen), make)
 
-    return in_parts([part(slice(top, min(top + height, rows))) for top in range(0, rows, height)], q, k, v)
+    return compute_in_parts([part(slice(top, min(top + height, rows))) for top in range(0, rows, height)], q, k, v)
 
 
 class Softmax(Kernel):

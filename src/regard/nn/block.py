@@ -16,7 +16,7 @@ from .tap import Tap
 T = TypeVar("T")
 
 
-class Attending(nn.Module):
+class AttentionBlock(nn.Module):
     """Base class of blocks: self-attention and optional cross-attention, each with a residual connection.
 
     Shapes: b batch, n positions, m positions of the context, d width.
@@ -51,7 +51,7 @@ class Attending(nn.Module):
         return run(x, context)
 
 
-class Block(Attending):
+class Block(AttentionBlock):
     """Transformer block: self-attention, optional cross-attention, feed-forward."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Block(Attending):
 def replay_blocks(net: nn.Module) -> int:
     """Enable activation recomputation (gradient checkpointing) in every block: less memory, more time. -> number of
     blocks"""
-    blocks = [module for module in net.modules() if isinstance(module, Attending)]
+    blocks = [module for module in net.modules() if isinstance(module, AttentionBlock)]
     for block in blocks:
         block.replayed = True
     return len(blocks)

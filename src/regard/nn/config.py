@@ -7,12 +7,13 @@ from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from .synonyms import meant_in_model
+from .synonyms import meant_by_activation, meant_in_model
 
 T = TypeVar("T")
 
 LARGEST = 1 << 40  # no honest size is larger; a lie should fail here, not in an allocation
-MANY = 100  # problems that need not all be told
+LIKE = 0.74  # how like a name must be, to be suggested
+MOST_PROBLEMS = 100  # problems that need not all be told
 PLURALS = {int: "integers", float: "numbers", str: "strings"}
 
 
@@ -46,10 +47,10 @@ def config_problems(kind: type, data: Mapping[str, Any]) -> list[str]:
             )
         else:
             read[key] = value
-    return problems + objections(kind, read, told=bool(problems))
+    return problems + own_problems(kind, read, told=bool(problems))
 
 
-def objections(kind: type, values: Mapping[str, Any], told: bool) -> list[str]:
+def own_problems(kind: type, values: Mapping[str, Any], told: bool) -> list[str]:
     """What the checks of ``kind`` itself say of these values. To them, all others are None; a check that cannot live
     with that is left out if the user was ``told`` of a value that could not be read."""
     config: object = object.__new__(kind)
@@ -69,14 +70,14 @@ def refuse(*checks: list[str]) -> None:
     """Raise one ValueError that lists all problems, one per line, if there are any."""
     problems = [problem for check in checks for problem in check]
     if problems:
-        more = [f"and {len(problems) - MANY} more"] if len(problems) > MANY else []
-        raise ValueError("\n".join([*problems[:MANY], *more]))
+        more = [f"and {len(problems) - MOST_PROBLEMS} more"] if len(problems) > MOST_PROBLEMS else []
+        raise ValueError("\n".join([*problems[:MOST_PROBLEMS], *more]))
 
 
 def closest_name(word: object, known: Collection[str]) -> str:
     """A hint with the closest valid name, in capitals or not, or an empty string."""
     names = {name.lower(): name for name in known}
-    found = get_close_matches(word.lower(), names, 1) if isinstance(word, str) else []
+    found = get_close_matches(word.lower(), names, 1, LIKE) if isinstance(word, str) else []
     return f"; did you mean {names[found[0]]!r}?" if found else ""
 
 
@@ -143,11 +144,11 @@ def not_at_least(least: int, config: object, *names: str) -> list[str]:
     return [
         f"{name} = {size} must be at least {least}"
         for name in names
-        if (size := getattr(config, name)) is not None and not min(staged(size), default=least - 1) >= least
+        if (size := getattr(config, name)) is not None and not min(stage_sizes(size), default=least - 1) >= least
     ]
 
 
-def staged(size: Any) -> tuple[int, ...]:
+def stage_sizes(size: Any) -> tuple[int, ...]:
     """The sizes of all stages."""
     return tuple(size) if isinstance(size, tuple | list) else (size,)
 
@@ -183,16 +184,16 @@ def not_divided(config: object, whole: str, part: str) -> list[str]:
     Of several stages, one whole for all is that of the first, and doubles from each to the next.
     """
     many, few = getattr(config, whole), getattr(config, part)
-    if many is None or few is None or min((*staged(many), *staged(few))) < 1:
+    if many is None or few is None or min((*stage_sizes(many), *stage_sizes(few))) < 1:
         return []
-    parts = staged(few)
-    wholes = staged(many) if isinstance(many, tuple | list) else [many * 2**stage for stage in range(len(parts))]
+    parts = stage_sizes(few)
+    wholes = stage_sizes(many) if isinstance(many, tuple | list) else [many * 2**stage for stage in range(len(parts))]
     if all(one % other == 0 for one, other in zip(wholes, parts, strict=False)):
         return []
     return [f"{whole} = {many} is not a multiple of {part} = {few}"]
 
 
-def uneven(config: object, *names: str) -> list[str]:
+def not_same_stages(config: object, *names: str) -> list[str]:
     """Problems of per-stage sizes (tuples) that differ in their number of stages."""
     found = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
     if len({len(sizes) for sizes in found.values()}) < 2:
@@ -202,11 +203,10 @@ def uneven(config: object, *names: str) -> list[str]:
 
 
 def not_one_of(known: Collection[str], config: object, *names: str) -> list[str]:
-    return [
-        f"{name} = {show_value(word)} is not one of {', '.join(known)}{closest_name(word, known)}"
-        for name in names
-        if (word := getattr(config, name)) is not None and word not in known
-    ]
+    given = {name: getattr(config, name) for name in names}
+    wrong = {name: word for name, word in given.items() if word is not None and word not in known}
+    hints = {name: meant_by_activation(word) or closest_name(word, known) for name, word in wrong.items()}
+    return [f"{name} = {show_value(x)} is not one of {', '.join(known)}{hints[name]}" for name, x in wrong.items()]
 
 
 # The same, for a config that makes one check: they raise.

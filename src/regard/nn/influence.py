@@ -5,12 +5,13 @@
 Shapes: b batch, n positions, d width.
 """
 
+import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from .tap import Tap, heard_by
+from .tap import Tap, use_listeners
 
 EXACT = 1 << 12  # directions of all outputs that are pulled back one by one; beyond, some random ones for each position
 PROBES = 64  # that many: the norm is then right to about 9 % or better
@@ -19,14 +20,14 @@ AT_ONCE = 1 << 22  # numbers of gradients in memory
 Mix = Callable[[Tensor, Tensor | None], Tensor]
 
 
-def tell(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
+def compute_with_influence(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
     """Compute ``mix`` of x; if the tap has a listener, a second run computes the influence of every input on every
     output."""
-    record(tap, mix, x, real)
+    record_influence(tap, mix, x, real)
     return mix(x, real)
 
 
-def record(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
+def record_influence(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
     if tap.live:
         told = jacobian_norms(mix, x, real)
         if tap(told) is not told:
@@ -35,7 +36,7 @@ def record(tap: Tap, mix: Mix, x: Tensor, real: Tensor | None) -> None:
 
 def jacobian_norms(mix: Mix, x: Tensor, real: Tensor | None) -> Tensor:
     """Norms of dy_i/dx_j, (b, n, d) -> (b, 1, n, n), as the map of one head; rows of a batch are independent"""
-    with torch.inference_mode(False), torch.enable_grad(), heard_by({}):
+    with torch.inference_mode(False), torch.enable_grad(), use_listeners({}):
         x = x.detach().clone().requires_grad_()
         real = None if real is None else real.clone()
         y = mix(x, real)
@@ -61,3 +62,16 @@ def norms(x: Tensor, y: Tensor, i: int) -> Tensor:
         (slopes,) = torch.autograd.grad(y, x, toward, retain_graph=True, is_grads_batched=True)
         total += slopes.square().sum((0, -1))
     return total.sqrt().detach()
+
+
+def __getattr__(name: str) -> object:
+    """The old name of a documented function, with a warning; ``regard.deprecation`` is no part of nn."""
+    if name != "tell":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    new = f"{__name__}.{compute_with_influence.__name__}"
+    warnings.warn(
+        f"{__name__}.tell has been renamed to {new}; the old name will be removed after version 0.2",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return compute_with_influence

@@ -32,7 +32,7 @@ class Mask:
         """All parts as one bool tensor that broadcasts to (..., h, q, k); None when everything is allowed."""
         parts = []
         if self.causal and not (isinstance(self.start, int) and self.start + 1 >= columns):
-            parts.append(over_heads(torch.arange(columns, device=device) <= self.places(rows, device)[..., :, None]))
+            parts.append(add_head_axis(torch.arange(columns, device=device) <= self.places(rows, device)[..., :, None]))
         if self.keys is not None:
             parts.append(self.keys[..., None, None, :])
         if self.pairs is not None:
@@ -47,7 +47,7 @@ class Mask:
     def tile(self, rows: slice, columns: int) -> "Mask":
         """The mask of some of the queries and of the first keys."""
         keys = None if self.keys is None else self.keys[..., :columns]
-        pairs = None if self.pairs is None else cut(self.pairs, rows, slice(0, columns))
+        pairs = None if self.pairs is None else slice_tile(self.pairs, rows, slice(0, columns))
         return Mask(self.causal, self.start + rows.start, keys, pairs)
 
     def reach(self, rows: slice, columns: int) -> int:
@@ -71,7 +71,7 @@ class Mask:
     def distances(self, rows: int, columns: int, device: torch.device) -> Tensor:
         """Position of the key minus that of the query: (q, k), or (..., 1, q, k) when the rows differ."""
         keys = torch.arange(columns, device=device) if self.keys is None else count(self.keys)
-        return over_heads(keys[..., None, :] - self.positions(rows, device)[..., :, None])
+        return add_head_axis(keys[..., None, :] - self.positions(rows, device)[..., :, None])
 
     def structured(self, mechanism: str) -> "Mask":
         """This mask for a kernel that never forms the score matrix; raises a ValueError for what such a kernel does not
@@ -117,7 +117,7 @@ def pick(x: Tensor, places: Tensor) -> Tensor:
     return x[..., places] if places.ndim == 1 else x.take_along_dim(places, -1)
 
 
-def over_heads(x: Tensor) -> Tensor:
+def add_head_axis(x: Tensor) -> Tensor:
     """(q, k) -> (q, k), (..., q, k) -> (..., 1, q, k): the same for every head"""
     return x if x.ndim == 2 else x.unsqueeze(-3)
 
@@ -132,10 +132,10 @@ class TensorBias:
         return self.value
 
     def tile(self, rows: slice, columns: int) -> "TensorBias":
-        return TensorBias(cut(self.value, rows, slice(0, columns)))
+        return TensorBias(slice_tile(self.value, rows, slice(0, columns)))
 
 
-def cut(x: Tensor, rows: slice, columns: slice) -> Tensor:
+def slice_tile(x: Tensor, rows: slice, columns: slice) -> Tensor:
     """A tile of the last two axes; an axis of size 1 stands for all."""
     x = x if x.shape[-1] == 1 else x[..., columns]
     return x if x.ndim < 2 or x.shape[-2] == 1 else x[..., rows, :]

@@ -37,6 +37,7 @@ class Mechanism:
     build: Callable[[Any, Site], Mixer]
     idea: str
     traits: Traits = Traits()
+    span: str = ""  # its setting that says among how many tokens a query looks; empty if that is not limited
 
 
 class Mechanisms(dict[str, Mechanism]):
@@ -130,12 +131,12 @@ MECHANISMS = Mechanisms(
             "relu(w.[q; k]) / n, no softmax (Wang 2018)",
             FREE,
         ),
-        "local": Mechanism(BandSettings, local, "keys within a window (Child 2019)", NEAR),
+        "local": Mechanism(BandSettings, local, "keys within a window (Child 2019)", NEAR, "window"),
         "strided": Mechanism(
-            sparse.StridedSettings, sparse.strided, "nearby keys and every l-th key (Child 2019)", NEAR
+            sparse.StridedSettings, sparse.strided, "nearby keys and every l-th key (Child 2019)", NEAR, "stride"
         ),
         "fixed": Mechanism(
-            sparse.FixedSettings, sparse.fixed, "own block and the ends of all blocks (Child 2019)", NEAR
+            sparse.FixedSettings, sparse.fixed, "own block and the ends of all blocks (Child 2019)", NEAR, "block"
         ),
         "linformer": Mechanism(
             linformer.Settings, linformer.build, "keys and values projected to few (Wang 2020)", FREE
@@ -152,7 +153,9 @@ MECHANISMS = Mechanisms(
         "synthesizer-random": Mechanism(
             synthesizer.RandomSettings, synthesizer.random, "learned scores, the same for all inputs (Tay 2021)", SEATED
         ),
-        "local-p": Mechanism(WindowSettings, local_p, "window around a predicted position (Luong 2015)", FADING),
+        "local-p": Mechanism(
+            WindowSettings, local_p, "window around a predicted position (Luong 2015)", FADING, "window"
+        ),
         "cosine": Mechanism(Plain, lambda c, s: s.attention(Cosine(s.heads, s.dropout)), "cos(q, k) / tau (Swin v2)"),
         "top-k": Mechanism(
             Keep, lambda c, s: s.attention(TopK(c.keep, s.dropout)), "the k highest-scoring keys (Zhao 2019)"
@@ -160,9 +163,9 @@ MECHANISMS = Mechanisms(
         "performer": Mechanism(performer.Settings, performer.build, "positive random features (Choromanski 2021)"),
         "random-features": Mechanism(rfa.Settings, rfa.build, "random sines and cosines (Peng 2021)", FREE),
         "chunked": Mechanism(
-            chunked.Settings, chunked.build, "keys of the same and the previous chunk (Kitaev 2020)", NEAR
+            chunked.Settings, chunked.build, "keys of the same and the previous chunk (Kitaev 2020)", NEAR, "chunk"
         ),
-        "lsh": Mechanism(lsh.Settings, lsh.build, "keys in the same LSH bucket (Kitaev 2020)", NEAR),
+        "lsh": Mechanism(lsh.Settings, lsh.build, "keys in the same LSH bucket (Kitaev 2020)", NEAR, "chunk"),
         "talking": Mechanism(
             Plain,
             lambda c, s: s.attention(TalkingHeads(s.heads, s.dropout)),

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .initialization import truncated_normal
-from .mask import ALL, Mask, over_heads
+from .mask import ALL, Mask, add_head_axis
 
 Layout = Literal["interleaved", "halves"]
 
@@ -95,7 +95,7 @@ class Rotary(nn.Module):
         """(..., h, n, e), (n,) or (..., n) -> (..., h, n, e)"""
         precise = torch.promote_types(x.dtype, torch.float32)
         pairs = torch.arange(0, self.turned, 2, device=x.device, dtype=precise)
-        angle = over_heads(positions[..., None].to(precise) * self.base ** (-pairs / self.turned))
+        angle = add_head_axis(positions[..., None].to(precise) * self.base ** (-pairs / self.turned))
         cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         turned, rest = x[..., : self.turned], x[..., self.turned :]
         if self.layout == "halves":

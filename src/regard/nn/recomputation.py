@@ -13,7 +13,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint, get_device_states, set_device_states
 
-from .tap import heard_by, listeners_here, repeated
+from .tap import listeners_here, listeners_of_rerun, use_listeners
 
 T = TypeVar("T")
 
@@ -31,7 +31,9 @@ def recompute_forward(f: Callable[..., T], *inputs: Tensor | None) -> T:
     notes = Notes() if getattr(_notes, "open", None) is None else None  # or those who run all of this again take them
 
     def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        return nullcontext() if notes is None else notes.written(), SecondRun(heard_by(repeated(now)), notes)
+        return nullcontext() if notes is None else notes.written(), SecondRun(
+            use_listeners(listeners_of_rerun(now)), notes
+        )
 
     return checkpoint(f, *inputs, use_reentrant=False, context_fn=contexts)
 
@@ -40,7 +42,7 @@ class SecondRun(AbstractContextManager[None]):
     """Who listened the first time hears again, and what was decided is read. May be entered again: a second backward
     pass, a third run."""
 
-    def __init__(self, listening: heard_by, notes: "Notes | None") -> None:
+    def __init__(self, listening: use_listeners, notes: "Notes | None") -> None:
         self.listening, self.notes = listening, notes
         self.entered: list[ExitStack] = []
 
@@ -86,7 +88,7 @@ class Notes:
 _notes = threading.local()
 
 
-def kept(decide: Callable[[], Tensor]) -> Tensor:
+def decide_once(decide: Callable[[], Tensor]) -> Tensor:
     """Make a decision and note it for the second run; in a second run, return the noted decision."""
     notes: Notes | None = None if torch.compiler.is_compiling() else getattr(_notes, "open", None)
     if notes is None:
@@ -115,14 +117,14 @@ def some(x: Tensor, rows: slice) -> Tensor:
     return x.narrow(-2, rows.start, rows.stop - rows.start)
 
 
-def in_parts(parts: Sequence[RowPart], *inputs: Tensor) -> Tensor:
+def compute_in_parts(parts: Sequence[RowPart], *inputs: Tensor) -> Tensor:
     """Compute a result part by part, and each part again for its gradient. Only the inputs are kept.
 
     A part leaves nothing behind. An output of its own or a node of a graph would come to stand in the memory that its
     large tensors gave back, and the allocator could not use that again for those of the next part. So there is one
     place for the results of all parts, one for their gradients, and one node.
     """
-    if followed(inputs):
+    if is_traced(inputs):
         return apart(parts, inputs)
     if not torch.is_grad_enabled():
         return together(parts, inputs)
@@ -138,7 +140,7 @@ def in_parts(parts: Sequence[RowPart], *inputs: Tensor) -> Tensor:
         return apart(parts, inputs)
 
 
-def followed(inputs: Sequence[Tensor]) -> bool:
+def is_traced(inputs: Sequence[Tensor]) -> bool:
     """Whether every step must be traced: by a compiler, or by forward-mode differentiation."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return True
@@ -210,7 +212,7 @@ class Moment:
         with torch.random.fork_rng(self.devices, device_type=self.device):
             torch.set_rng_state(self.random)
             set_device_states(self.devices, self.states, device_type=self.device)
-            with self.precision, heard_by(repeated(self.hearing)):
+            with self.precision, use_listeners(listeners_of_rerun(self.hearing)):
                 yield
 
 

@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from .attention import Mixer
 from .cache import Cache
 from .mask import ALL, Mask
-from .recomputation import Moment, Notes, RowPart, in_parts, slopes
+from .recomputation import Moment, Notes, RowPart, compute_in_parts, slopes
 from .residual import Branch
 from .tap import Tap, listeners_here
 
@@ -67,7 +67,7 @@ class ReversibleBlock(nn.Module):
         if x.shape[1] <= size:
             return run(x)
         rows = [slice(top, min(top + size, x.shape[1])) for top in range(0, x.shape[1], size)]
-        return in_parts([RowPart(some, (some,), run) for some in rows], x)
+        return compute_in_parts([RowPart(some, (some,), run) for some in rows], x)
 
     def forward(self, x: Streams, *, mask: Mask = ALL, cache: Cache | None = None) -> Streams:
         first = x.first + self.attend(x.second, mask, cache)

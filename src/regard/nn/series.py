@@ -10,7 +10,7 @@ from torch import Tensor
 from .mask import fitted_keys
 
 
-def known_last(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def move_padding_left(values: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Move padding to the left and set it to zero, so that the last position is the last known value.
 
     (b, n), bool (b, n) -> (b, n), bool (b, n)

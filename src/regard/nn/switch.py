@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .attention import Mixer
-from .block import Attending
+from .block import AttentionBlock
 from .cache import Cache
 from .dropout import Dropout
 from .exchange import abroad, total
@@ -163,7 +163,7 @@ def standing_before(line: Tensor) -> Tensor:
     return torch.empty_like(line).index_copy(0, order, places)
 
 
-class SwitchBlock(Attending):
+class SwitchBlock(AttentionBlock):
     """Transformer block whose feed-forward is a switch layer; it also returns the routing statistics."""
 
     def __init__(
@@ -210,14 +210,14 @@ def run_switch_blocks(
     return state
 
 
-def switches(net: nn.Module) -> list[Switch]:
+def switch_layers(net: nn.Module) -> list[Switch]:
     """The switch layers of a net."""
     return [module for module in net.modules() if isinstance(module, Switch)]
 
 
 def expert_weights(net: nn.Module) -> list[nn.Parameter]:
     """The expert weights, which differ between processes once the experts are distributed."""
-    return [weight for switch in switches(net) for weight in switch.experts.parameters()]
+    return [weight for switch in switch_layers(net) for weight in switch.experts.parameters()]
 
 
 @torch.no_grad()
@@ -230,7 +230,7 @@ def spread_experts(net: nn.Module, rank: int, size: int) -> None:
     added up over processes. The training engine does so (``train.distribution = "experts"``); whoever trains otherwise
     leaves ``expert_weights`` out of that sum, and gives optimizers the weights as they are after this call.
     """
-    for switch in switches(net):
+    for switch in switch_layers(net):
         experts = len(switch.experts.up.weight)
         if switch.processes > 1:
             raise ValueError("the experts are already distributed over processes")
@@ -244,7 +244,7 @@ def spread_experts(net: nn.Module, rank: int, size: int) -> None:
 @torch.no_grad()
 def gather_experts(net: nn.Module) -> None:
     """Gather all experts in every process again, for saving the net."""
-    for switch in switches(net):
+    for switch in switch_layers(net):
         for stack in stacks(switch) if switch.processes > 1 else []:
             parts = [torch.empty_like(stack.weight) for _ in range(switch.processes)]
             dist.all_gather(parts, stack.weight.contiguous())

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import CheckpointFunction
 
-Hear = Callable[[str, Tensor], Tensor | None]
+TapCallback = Callable[[str, Tensor], Tensor | None]
 
 
 @dataclass(frozen=True)
 class Listener:
     name: str
-    hear: Hear
+    hear: TapCallback
     records: bool  # it only keeps what passes: not called again when a forward pass is repeated for its gradient
 
 
@@ -76,7 +76,7 @@ NOBODY: tuple[tuple[object, Hearing], ...] = ((None, {}),)
 
 
 @dataclass(frozen=True, eq=False)
-class heard_by:  # noqa: N801 (it is read as a word: with heard_by(them))
+class use_listeners:  # noqa: N801 (it is read as a verb: with use_listeners(them))
     """Within, exactly these listeners hear this thread. May be entered again: a second backward pass, a third run."""
 
     listeners: Hearing
@@ -105,7 +105,7 @@ def without(gone: Collection[Listener], there: tuple[Listener, ...]) -> tuple[Li
 
 
 @contextmanager
-def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False) -> Iterator[list[str]]:
+def listen(model: nn.Module, pattern: str, hear: TapCallback, *, records: bool = False) -> Iterator[list[str]]:
     """Call ``hear(name, tensor)`` at every tap whose name matches; a returned tensor of the same shape replaces the
     original.
 
@@ -125,7 +125,7 @@ def listen(model: nn.Module, pattern: str, hear: Hear, *, records: bool = False)
     for name, listener in own.items():
         new[taps[name]] = (*new.get(taps[name], ()), listener)
     try:
-        with heard_by(new), eager():
+        with use_listeners(new), eager():
             yield [plain_name(name) for name in names]
     finally:
         forget(own.values())
@@ -149,7 +149,7 @@ def capture(model: nn.Module, pattern: str = "*.weights", *, grad: bool = False)
         yield seen
 
 
-def repeated(now: Hearing) -> Hearing:
+def listeners_of_rerun(now: Hearing) -> Hearing:
     """The same listeners for a forward pass that is run again for its gradient: the same taps stay live, so the same
     path is taken and replacements are made again, but nothing is recorded twice."""
     return {tap: tuple(listener for listener in listeners if not listener.records) for tap, listeners in now.items()}

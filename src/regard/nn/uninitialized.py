@@ -7,7 +7,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 
-class Untouched(TorchFunctionMode):
+class SkipInitialization(TorchFunctionMode):
     """Context manager: skip the random initialisation of meta tensors, for which PyTorch would load its compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -6,10 +6,14 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from regard.data.batches import Batches
 from regard.data.loader import Loader
+from regard.data.table_reading import TableReading
 from regard.errors import InputError
 from regard.modalities.goals import goal_of
+from regard.model import Model
 from regard.nn.batchnorm import BatchNorm
 from regard.train.distribution import World
 from regard.train.progress import SilentReporter, process_memory
@@ -17,8 +21,11 @@ from regard.zoo import count_parameters
 
 from .job import PreparedRun, job_of
 from .machine import world_of
+from .row_notes import data_notes
+from .setting_notes import notes_of_settings
 from .settings import RunSettings, read_run
-from .training import FILE, engine_of, folder_of, placed
+from .sizes import other_sizes
+from .training import FILE, engine_of, folder_of, locate_models
 
 TRIED = 5  # steps
 SHOWN = 20  # bad rows
@@ -41,12 +48,16 @@ class CheckReport:
     folder: str
     taken: bool  # there is a run in this folder already
     splits: dict[str, SplitReport]
+    tables: list[TableReading]  # how the tables were understood
+    facts: dict[str, str]  # what the inputs are like, and become
     labels: list[str]  # of classes or tags, where the task has any
     bad_rows: int
     bad: list[str]
     longest: int | None  # tokens of a row that are read
     cut: float  # the share of train's tokens, about, that are beyond that
     model: str
+    family: str
+    sizes: list[str]  # keys of the config that are not those of the model of this name
     parameters: int
     shapes: dict[str, tuple[int, ...]]  # of the batch that costs most
     seconds_per_step: float
@@ -54,15 +65,21 @@ class CheckReport:
     seconds_in_all: float
     memory: int  # bytes, the largest batch included
     warnings: list[str]
+    exports: list[dict[str, str]]  # libraries that the model can be exported to, or why it cannot
 
 
 def check_run(path: Path, overrides: tuple[str, ...]) -> CheckReport:
     """Read everything and try a few steps; nothing is written where the run will be."""
-    run = placed(read_run(path, overrides), path.parent)
-    writable(folder_of(run, path))
-    with world_of(run) as world, tempfile.TemporaryDirectory() as folder:
-        job = job_of(run, folder_of(run, path), path.parent)
-        seconds = tried(replace(job, folder=Path(folder)), run, world)
+    run = locate_models(read_run(path, overrides), path.parent)
+    return check_settings(run, folder_of(run, path), path.parent)
+
+
+def check_settings(run: RunSettings, folder: Path, base: Path) -> CheckReport:
+    """The same of settings that are read already; relative paths begin at ``base``."""
+    writable(folder)
+    with world_of(run) as world, tempfile.TemporaryDirectory() as place:
+        job = job_of(run, folder, base)
+        seconds = tried(replace(job, folder=Path(place)), run, world)
         train = job.sources.splits["train"]
         heavy = heaviest(train)
         largest = train.collate([int(row) for row in train.rows(heavy)], heavy)
@@ -73,20 +90,32 @@ def check_run(path: Path, overrides: tuple[str, ...]) -> CheckReport:
         splits={
             name: SplitReport(x.examples(), len(x), round(x.padding(), 3)) for name, x in job.sources.splits.items()
         },
+        tables=list(job.opened.tables),
+        facts=dict(job.opened.facts),
         labels=list(job.model.labels),
         bad_rows=len(job.faults),
         bad=[str(job.faults[i]) for i in range(min(len(job.faults), SHOWN))],
         longest=job.sources.longest,
         cut=job.sources.cut,
         model=run.model["name"] if run.start is None else run.start.model,
+        family=job.model.family,
+        sizes=[] if run.start is not None else other_sizes(run.model["name"], run.model),
         parameters=count_parameters(job.model.net),
-        shapes={name: tuple(x.shape) for name, x in vars(largest).items() if hasattr(x, "shape")},
+        shapes={name: tuple(x.shape) for name, x in vars(largest).items() if isinstance(x, torch.Tensor)},
         seconds_per_step=seconds,
         seconds_per_epoch=seconds * len(train),
         seconds_in_all=seconds * job.run.train.steps,
         memory=process_memory(),
         warnings=warnings(job, world.size),
+        exports=export_reports(job.model),
     )
+
+
+def export_reports(model: Model) -> list[dict[str, str]]:
+    """Where the model can go when it is trained: the library, the class there, and what stands against it."""
+    from regard.interop.exporting import export_targets  # the tables of other libraries, which a run does not need
+
+    return [vars(target) for target in export_targets(model.family, model.config)]
 
 
 def writable(folder: Path) -> None:
@@ -135,4 +164,7 @@ def warnings(job: PreparedRun, processes: int) -> list[str]:
         told.append(
             f"labels are named {', '.join(odd)}: data.train may point to the parent of the folder with the labels"
         )
+    held_out = job.sources.splits.get("held_out")
+    told += data_notes(job.plan, job.opened, None if held_out is None else held_out.examples())
+    told += notes_of_settings(job)
     return [*told, *job.notes, *goal_of(job.run.task).remarks(job.plan, job.sources, job.model)]

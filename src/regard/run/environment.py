@@ -28,7 +28,7 @@ def environment_now() -> dict[str, Any]:
     }
 
 
-def different(folder: Path) -> str:
+def environment_changes(folder: Path) -> str:
     """What is not as it was when the run began, of what its bits may depend on."""
     now, before = environment_now(), {}
     with suppress(InputError, OSError):  # it only informs: one that is gone or broken stops nobody

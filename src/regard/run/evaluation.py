@@ -1,5 +1,6 @@
 """How good a run's model is on one part of its data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,12 @@ from regard.decode.settings import Decoding
 from regard.errors import InputError
 from regard.folders import load
 from regard.modalities.goals import goal_of
+from regard.modalities.run_parts import Scores
+from regard.modalities.verb_table import VERBS
+from regard.modalities.verbs import verb_function
+from regard.model import Model
 from regard.nn.adapter import merge
-from regard.train.checkpoint import find_damage
+from regard.train.checkpoint import best_checkpoint
 from regard.train.engine import Engine
 from regard.train.progress import Reporter
 from regard.train.shards import fill_weights
@@ -44,11 +49,28 @@ def evaluate_run(folder: Path, split: str, reporter: Reporter, decoding: Decodin
         return EvaluationResult(weights, metrics, dict(scores.data), scores.lines)
 
 
+def evaluate_files(
+    model: Model, files: Sequence[str], columns: Sequence[int | str], decoding: Decoding
+) -> EvaluationResult:
+    """How good a model's answers are where files hold what is wanted; of its first verb that can be measured so."""
+    able = {name: verb.measured for name, verb in VERBS.items() if verb.measured}
+    measured = next((able[name] for name in model.verbs() if name in able), None)
+    if measured is None:
+        raise InputError(
+            "this model cannot be evaluated with --data",
+            got=f"a {model.family} trained for the task {model.task}, which supports: {', '.join(model.verbs())}",
+            expected=f"a model that supports: {', '.join(able)}",
+            fix="give the folder of a run, without --data",
+        )
+    scores: Scores = verb_function(measured)(model, files, columns, decoding)
+    return EvaluationResult("the model", {}, dict(scores.data), scores.lines)
+
+
 def taken(engine: Engine, folder: Path, kept: str) -> str:
     """Put the weights to be measured into the task's net, and say which they are."""
     for left in reversed(range(TRIES)):
         try:
-            found = finished(engine, folder, kept) or best_so_far(engine, folder)
+            found = finished(engine, folder, kept) or best_so_far(engine)
             break
         except FileNotFoundError:  # a run that goes on meanwhile threw it away: there is a newer one
             if not left:
@@ -72,19 +94,8 @@ def finished(engine: Engine, folder: Path, kept: str) -> str:
     return "the final model"
 
 
-def best_so_far(engine: Engine, folder: Path) -> str:
-    path = engine.checkpoints.newest(engine.reporter.note)
-    if path is None:
-        there = bool(engine.checkpoints.all())
-        what = "all checkpoints of the run are damaged" if there else "the run has no checkpoint yet"
-        raise InputError(what, where=str(folder), fix="restore the files" if there else "train it first")
-    engine.restore(path)
-    best = dict(engine.checkpoints.all()).get(engine.state.best_step)
-    if best is not None and best != path:
-        if problem := find_damage(best):
-            engine.reporter.note(f"the best checkpoint {best} is damaged and is skipped: {problem}")
-        else:
-            engine.restore(best)
+def best_so_far(engine: Engine) -> str:
+    engine.restore(best_checkpoint(engine.checkpoints, engine.reporter.note))
     for shadow in engine.shadows.values():
         shadow.exchange()  # what is measured is their mean, where there is one
     judged = engine.state.best_step == engine.state.step

@@ -9,7 +9,7 @@ from typing import Any
 
 from regard.data.fingerprints import fingerprint
 from regard.errors import InputError
-from regard.modalities.goals import named_models
+from regard.modalities.goals import task_model_names
 from regard.modalities.sources import source_of
 from regard.storage.documents import json_bytes, read_json
 
@@ -24,7 +24,7 @@ def fingerprints_of(run: RunSettings) -> Iterator[tuple[str, str]]:
     kind = source_of(run.data)
     names = [name for key in kind.paths for name in named_files(run.data, key) if key not in kind.listed]
     names += [name for key in kind.listed for name in named_files(run.data, key) if not Path(name).is_dir()]
-    models = [*named_models(run.task), *([] if run.start is None else [run.start.model])]
+    models = [*task_model_names(run.task), *([] if run.start is None else [run.start.model])]
     names += [name for name in models if Path(name).is_dir()]
     for name in dict.fromkeys(names):
         yield name, fingerprint(Path(name), holds_run)

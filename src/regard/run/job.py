@@ -17,9 +17,9 @@ from regard.nn.block import replay_blocks
 from regard.tasks.task import Task
 from regard.train.update import seed_step
 
-from .named import named_model
+from .model_names import load_finished_model
 from .settings import RunSettings
-from .weights import Begun, asked, begin_with, kind_of
+from .weights import InitialNet, given_config_keys, initial_net, kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,16 +35,29 @@ class PreparedRun:
     faults: Sequence[Fault]
     notes: tuple[str, ...]
     learned: Mapping[str, bytes]  # files of the processor that were learned from the data
-    begun: Begun
+    begun: InitialNet
+    opened: OpenedData
 
 
 def plan_of(run: RunSettings, base: Path) -> RunPlan:
     """What a kind of data and a goal need to know of a run; ``base`` is where relative paths begin."""
     family, config = kind_of(run)
-    other = None if run.start is None else named_model(run.start.model)
+    other = None if run.start is None else load_finished_model(run.start.model)
     given = {run.start.part: other} if run.start is not None and other is not None and run.start.part else {}
     start, steps = None if given else other, run.train.steps
-    return RunPlan(run.task, run.data, run.seed, steps, base, family, config, asked(run), start, named_model, given)
+    return RunPlan(
+        run.task,
+        run.data,
+        run.seed,
+        steps,
+        base,
+        family,
+        config,
+        given_config_keys(run),
+        start,
+        load_finished_model,
+        given,
+    )
 
 
 def make_job(
@@ -62,7 +75,7 @@ def make_job(
     if opened.names:
         changes["classes"] = classes(changes, opened.names)
     seed_step(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
-    begun, symbols = begin_with(run, changes), preparation.symbols(plan, processor)
+    begun, symbols = initial_net(run, changes), preparation.symbols(plan, processor)
     model = Model(plan.family, begun.net, processor, run.task.kind, symbols=symbols, labels=opened.names)
     reading = ReadingLimits(processor, model.length, symbols)
     sources: SplitBatches = verb_function(batch_maker(run.task.kind)[run.data.kind])(plan, opened, reading)
@@ -70,11 +83,18 @@ def make_job(
         raise InputError(
             f"gradient checkpointing is not supported by {model.family} models", fix="set train.recompute = false"
         )
-    if run.train.epochs is not None:
-        steps = max(math.ceil(run.train.epochs * len(sources.splits["train"])), 1)
-        run, plan = replace(run, train=replace(run.train, steps=steps)), replace(plan, steps=steps)
+    run = with_steps(run, sources)
+    plan = replace(plan, steps=run.train.steps)
     task = goal.task(plan, model, sources)
-    return PreparedRun(run, folder, plan, model, task, sources, opened.faults, opened.notes, learned, begun)
+    return PreparedRun(run, folder, plan, model, task, sources, opened.faults, opened.notes, learned, begun, opened)
+
+
+def with_steps(run: RunSettings, sources: SplitBatches) -> RunSettings:
+    """The number of steps, where epochs are given."""
+    if run.train.epochs is None:
+        return run
+    steps = max(math.ceil(run.train.epochs * len(sources.splits["train"])), 1)
+    return replace(run, train=replace(run.train, steps=steps))
 
 
 def job_of(run: RunSettings, folder: Path, base: Path) -> PreparedRun:

@@ -61,7 +61,7 @@ def half_width_on_cpu() -> bool:
 
 
 @contextmanager
-def locked(folder: Path, world: World) -> Iterator[None]:
+def lock_folder(folder: Path, world: World) -> Iterator[None]:
     """One run at a time in a folder: two would write over each other's checkpoints."""
     if not world.first or sys.platform == "win32":
         yield

@@ -13,12 +13,12 @@ from regard.folders import save
 from regard.modalities.goals import goal_of
 from regard.nn.adapter import merge
 from regard.train.averages import average_weights
-from regard.train.checkpoint import find_damage, read_checkpoint
+from regard.train.checkpoint import find_damage, read_weights
 from regard.train.engine import Engine
-from regard.train.shards import fill_weights, plain_tensor
+from regard.train.shards import fill_weights
 
 from .job import PreparedRun
-from .weights import begin_with
+from .weights import initial_net
 
 LARGEST = torch.finfo(torch.float16).max
 
@@ -50,18 +50,15 @@ def finish(job: PreparedRun, engine: Engine) -> None:
 
 def filled(job: PreparedRun, chosen: Sequence[Path]) -> torch.nn.Module:
     """A fresh net with the weights to keep."""
-    net = begin_with(job.run, config_changes(job)).net  # with adapters, where there are some
+    net = initial_net(job.run, config_changes(job)).net  # with adapters, where there are some
     fill_weights(net, average_weights(weights_of(job, chosen, goal_of(job.run.task).kept)))
     return net.eval()
 
 
 def weights_of(job: PreparedRun, chosen: Sequence[Path], part: str) -> list[dict[str, torch.Tensor]]:
     """Of a part of the task, in these checkpoints: their moving averages, where there are some."""
-    table = f"{part}.moving" if job.run.train.moving is not None else part
-    return [
-        read_checkpoint(path, lambda _, name, shape, dtype: plain_tensor(name, shape, dtype)).tensors[table]
-        for path in chosen
-    ]
+    names = [*([f"{part}.moving"] if job.run.train.moving is not None else []), part]
+    return [read_weights(path, *names) for path in chosen]
 
 
 def final(engine: Engine, average: int) -> list[Path]:

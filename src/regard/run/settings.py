@@ -7,11 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.modalities.goals import GOALS, batch_maker, can_learn, goal_of
+from regard.modalities.run_parts import Template
 from regard.modalities.sources import SOURCES, source_of
 from regard.nn.config import config_problems, not_above_zero, not_at_least, not_positive, refuse
-from regard.nn.synonyms import MODEL, keys_meant
+from regard.nn.synonyms import MODEL_SYNONYMS, meant_in_model
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
-from regard.train.runfile import Kinds, Parts, PerPart, read_file, required_setting, setting, settings_of_part
+from regard.train.runfile import (
+    Kinds,
+    Parts,
+    PerPart,
+    read_file,
+    read_tables,
+    required_setting,
+    setting,
+    settings_of_part,
+)
+from regard.train.runfile_synonyms import keys_meant, remark_on
 from regard.train.schedules import ConstantSchedule, CosineSchedule, InverseSqrtSchedule, LinearSchedule
 from regard.train.settings import Train
 from regard.zoo import FAMILIES, PRESETS, config_misfits, meant_by_name
@@ -61,7 +72,7 @@ class Start:
 def model_keys(given: Mapping[str, Any]) -> list[str]:
     """The keys of a [model] table: those of the family that it names, or of any."""
     family = PRESETS.get(str(given.get("name")))
-    return ["name", *(MODEL if family is None else [one.name for one in fields(FAMILIES[family].config)])]
+    return ["name", *(MODEL_SYNONYMS if family is None else [one.name for one in fields(FAMILIES[family].config)])]
 
 
 @dataclass(frozen=True)
@@ -141,10 +152,10 @@ def learners(task: str, data: Any) -> str:
 def misfit_of_start(run: RunSettings) -> list[str]:
     """[start] names the model, and its tokens; without it, [model] does."""
     if run.start is None:
-        return [] if run.model is None else model_flaws(run.model)
+        return [] if run.model is None else model_flaws(run.model, run)
     if run.start.part:
         given = () if run.task is None else goal_of(run.task).given
-        wrong = [] if run.model is None else model_flaws(run.model)
+        wrong = [] if run.model is None else model_flaws(run.model, run)
         if run.task is not None and run.start.part not in given:
             able = ", ".join(given) or "none"
             wrong += [
@@ -165,7 +176,7 @@ def misfit_of_start(run: RunSettings) -> list[str]:
     return wrong
 
 
-def model_flaws(model: Mapping[str, Any]) -> list[str]:
+def model_flaws(model: Mapping[str, Any], run: RunSettings) -> list[str]:
     """What is wrong with single keys; if nothing is, with those that do not fit together or into this model."""
     if named := [key for key in model if "model.name" in keys_meant(f"model.{key}")]:
         return [f"model.{key}: unknown key; use model.name instead" for key in named]
@@ -177,9 +188,25 @@ def model_flaws(model: Mapping[str, Any]) -> list[str]:
     kind = FAMILIES[PRESETS[name]].config
     changes = {key: value for key, value in model.items() if key != "name"}
     single = [
-        f"model.{key}: {problem}" for key, value in changes.items() for problem in config_problems(kind, {key: value})
+        f"model.{key}: {problem}"
+        for key, value in changes.items()
+        for problem in key_of_another_table(key, kind, run) or config_problems(kind, {key: value})
     ]
     return single or [f"{blamed(problem, changes)}: {problem}" for problem in config_misfits(name, changes)]
+
+
+def key_of_another_table(key: str, kind: type, run: RunSettings) -> list[str]:
+    """The problem of a key that no config of this kind has, and that means one of another table of this run."""
+    names = [one.name for one in fields(kind)]
+    if key in names or meant_in_model(key, names):
+        return []
+    for meant in keys_meant(f"model.{key}"):
+        table, _, name = meant.rpartition(".")
+        settings = getattr(run, table, None) if table in ("task", "data", "train", "optimizer", "schedule") else None
+        settings = settings.usual if isinstance(settings, Parts) else settings
+        if settings is not None and name in {one.name for one in fields(settings)}:
+            return [f"unknown key; use {meant} instead{remark_on(key, meant)}"]
+    return []
 
 
 def blamed(problem: str, changes: Mapping[str, Any]) -> str:
@@ -188,5 +215,36 @@ def blamed(problem: str, changes: Mapping[str, Any]) -> str:
 
 
 def read_run(path: Path, overrides: tuple[str, ...] = ()) -> RunSettings:
-    """A run file, strictly; what it does not say of its task's template stays as it is by default."""
+    """A run file, strictly; what it does not say of its training is as in its task's template."""
+    return read_file(RunSettings, path, overrides, task_defaults)
+
+
+def read_stored_run(path: Path, overrides: tuple[str, ...] = ()) -> RunSettings:
+    """The run file of a run that was begun: every setting stands in it, and none comes from a template."""
     return read_file(RunSettings, path, overrides)
+
+
+def settings_of(tables: dict[str, Any], where: str) -> RunSettings:
+    """The same from tables that were given in Python; ``where`` names them in errors."""
+    return read_tables(RunSettings, tables, {}, where, (), task_defaults)
+
+
+def task_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """How a task is usually trained: its template for this kind of data, and for weights to start from."""
+    row = alike_template(kind_given(data, "task"), kind_given(data, "data"), "start" in data)
+    return {} if row is None else {key: getattr(row, key) for key in ("train", "optimizer", "schedule")}
+
+
+def alike_template(task: str, kind: str, starts: bool) -> Template | None:
+    """The task's template for this kind of data and for weights to start from; else the one most like it."""
+    templates = list(GOALS[task].templates.values()) if task in GOALS else []
+    alike = [row for row in templates if row.data.kind == kind] or templates
+    alike = [row for row in alike if bool(row.start) == starts] or alike
+    return alike[0] if alike else None
+
+
+def kind_given(data: Mapping[str, Any], key: str) -> str:
+    """The kind of a table, which may stand for all of it."""
+    given = data.get(key)
+    name = given.get("kind") if isinstance(given, Mapping) else given
+    return name if isinstance(name, str) else ""

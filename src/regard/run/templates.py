@@ -5,8 +5,10 @@ from regard.modalities.goals import GOALS
 from regard.modalities.run_parts import Template
 from regard.nn.config import closest_name
 from regard.train.runfile_text import run_file_text
+from regard.zoo import PRESETS
 
 from .settings import RunSettings, Start
+from .sizes import other_sizes
 
 
 def all_templates() -> dict[str, Template]:
@@ -31,4 +33,9 @@ def run_template(task: str) -> str:
     known = all_templates()
     if task not in known:
         raise ConfigError(f"unknown task {task!r}{closest_name(task, known)}", expected=", ".join(known))
-    return run_file_text(template_run(known[task]))
+    row = known[task]
+    text, name = run_file_text(template_run(row)), row.model.get("name", "")
+    if sizes := other_sizes(name, row.model) if name else []:
+        told = f"# a {PRESETS[name]} model, smaller or larger than {name}: {', '.join(sizes)} below are its own"
+        text = text.replace("\n[model]\n", f"\n{told}\n[model]\n")
+    return text

@@ -1,6 +1,8 @@
 """From a run file to a trained model: everything a run needs, made in one order, on every process alike."""
 
 import shutil
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -12,11 +14,11 @@ from regard.errors import InputError
 from regard.folders import load
 from regard.modalities.goals import goal_of
 from regard.modalities.run_parts import OpenedData, RunPlan
-from regard.modalities.sources import source_of
+from regard.modalities.sources import SOURCES, source_of
 from regard.nn.config import closest_name
 from regard.plugins import require_plugins
 from regard.provenance import run_plugins
-from regard.storage.atomic import atomic_folder
+from regard.storage.atomic import atomic_folder, replace_file
 from regard.storage.atomic import write_file as write_synced
 from regard.storage.documents import json_bytes, read_bytes, read_json
 from regard.train.checkpoint import remove_path
@@ -26,17 +28,21 @@ from regard.train.metrics_log import Journal
 from regard.train.progress import Reporter, SilentReporter
 from regard.train.runfile import settings_of_part
 from regard.train.runfile_text import run_file_text
+from regard.unfinished import blueprint_files
 
-from .environment import different, environment_now
+from .differences import changed_settings
+from .environment import environment_changes, environment_now
 from .fingerprints import FILE as FINGERPRINTS
-from .fingerprints import RUN, check_fingerprints, fingerprint_bytes, named_files
-from .job import PreparedRun, make_job, plan_of
-from .machine import locked, world_of
-from .named import find_model
+from .fingerprints import RUN, check_fingerprints, fingerprint_bytes, holds_run, named_files
+from .job import PreparedRun, make_job, plan_of, with_steps
+from .machine import lock_folder, world_of
+from .model_names import find_model_folder
+from .prolonging import change_notes, check_changes, check_length, other_run
 from .result import finish
-from .settings import RunSettings, read_run
+from .settings import RunSettings, read_run, read_stored_run
 
 FILE, SMOKE, PLUGINS = RUN, ".smoke", "plugins.json"
+GIVEN = "data"  # a run's own copy of data that was given in Python
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,7 @@ class RunOutcome:
     step: int
     finished: str
     broken: str = ""  # what a short variant should have learned, and did not
+    goal: str = ""  # metric that selects the best checkpoint; "-" before it: the largest value is the best
 
 
 def find_run(name: str) -> Path:
@@ -68,10 +75,10 @@ def find_run(name: str) -> Path:
     return Path(str(shipped))
 
 
-def placed(run: RunSettings, base: Path) -> RunSettings:
+def locate_models(run: RunSettings, base: Path) -> RunSettings:
     """The same run, the models that it names found: shipped ones by name, others where files are looked for."""
-    models = {key: find_model(getattr(run.task, key), base) for key in goal_of(run.task).models}
-    start = None if run.start is None else replace(run.start, model=find_model(run.start.model, base))
+    models = {key: find_model_folder(getattr(run.task, key), base) for key in goal_of(run.task).models}
+    start = None if run.start is None else replace(run.start, model=find_model_folder(run.start.model, base))
     return replace(run, task=replace(run.task, **models), start=start)
 
 
@@ -79,50 +86,90 @@ def folder_of(run: RunSettings, path: Path) -> Path:
     return Path(run.folder).expanduser() if run.folder else Path("runs") / path.stem
 
 
+def never() -> bool:
+    """Nobody asks a run to stop."""
+    return False
+
+
 def train_run(path: Path, overrides: tuple[str, ...], reporter: Reporter, *, smoke: bool = False) -> RunOutcome:
-    """A new run. Nothing is written before its data is checked and its model built."""
+    """A new run. Nothing is written before its data is checked, its model built and its engine ready."""
     run = read_run(path, overrides)
     if smoke:
         if run.smoke is None:
             raise InputError("the run file has no [smoke] table", where=str(path))
         run = read_run(path, (*run.smoke.set, *overrides))
-    run = placed(run, path.parent)
+    run = locate_models(run, path.parent)
     folder = folder_of(run, path).resolve()
     if smoke and not any(word.partition("=")[0].strip() == "folder" for word in overrides):
         folder = folder.with_name(f"{folder.name}-smoke")  # the real run's place stays free
     again = smoke and (folder / SMOKE).is_file()  # a short variant can be tried again and again
+    return begin_run(run, folder, path.parent, reporter, smoke=smoke, again=again)
+
+
+def begin_run(
+    run: RunSettings,
+    folder: Path,
+    base: Path,
+    reporter: Reporter,
+    asked_to_stop: Callable[[], bool] = never,
+    *,
+    smoke: bool = False,
+    again: bool = False,
+) -> RunOutcome:
+    """A new run in a folder; relative paths begin at ``base``. ``again``: a short variant that was tried before."""
     if (folder / FILE).exists() and not again:
-        raise InputError(
-            "the folder already contains a run",
-            where=str(folder),
-            fix=f"resume it: regard resume {quote(str(folder))}; or choose another folder: folder=...",
-        )
+        check_same_run(run, folder, base)
+        told = "the folder already contains this run, with the same settings"
+        return resume_run(folder, reporter, asked_to_stop, notes=(told,))
     with world_of(run) as world:
-        plan = plan_of(run, path.parent)
-        opened = source_of(run.data).open(plan)
-        job = make_job(run, folder, plan, opened, learned_once(plan, opened, world))
+        job = prepared_once(run, folder, base, world)
+        engine = new_engine(job, world, reporter)
         with world.together():
             if world.first:
                 if again:
                     remove_idle(folder)
-                begin(job, path.parent, smoke)
+                begin(job, base, smoke)
                 for line in warnings_of(job):
                     reporter.note(line)
-        ended = work(job, world, reporter)
+        with lock_folder(job.folder, world):
+            ended = work(job, engine, asked_to_stop)
         if run.smoke is not None and smoke and ended.finished and world.first:
             return replace(ended, broken=not_learned(folder, run.smoke.factor))
         return ended
 
 
+def check_same_run(run: RunSettings, folder: Path, base: Path) -> None:
+    """Refuse a folder that contains a run, unless it is this very one."""
+    changed, how = "a run file that is none of a run", ""
+    if holds_run(folder):
+        changed, how = other_run(folder, read_begun(folder), as_begun(run, folder, base))
+    if changed:
+        resume = f"resume it: {' '.join(['regard resume', quote(str(folder)), how]).strip()}"
+        raise InputError(
+            "the folder already contains a run",
+            where=str(folder),
+            got=changed,
+            fix=f"{resume}; or choose another folder: folder=...",
+        )
+
+
+def prepared_once(run: RunSettings, folder: Path, base: Path, world: World) -> PreparedRun:
+    """A new run, checked and built in every process; what is learned from the data is learned by the first."""
+    plan = plan_of(run, base)
+    opened = source_of(run.data).open(plan)
+    return make_job(run, folder, plan, opened, learned_once(plan, opened, world))
+
+
 def remove_idle(folder: Path) -> None:
     """The short variant that was tried before, unless it is still at work."""
-    with locked(folder, World()):
+    with lock_folder(folder, World()):
         shutil.rmtree(folder)
 
 
 def warnings_of(job: PreparedRun) -> list[str]:
     """What a user should know of the data before the run begins."""
     told = [f"{len(job.faults):,} bad rows are skipped: see {job.folder / 'faults.txt'}"] if job.faults else []
+    told += [f"data.{one.split}: {one.file} is read as {one.format}" for one in job.opened.tables if one.detected]
     told += [*job.notes, *job.begun.notes]
     if job.sources.cut >= 0.001:
         told.append(
@@ -152,26 +199,57 @@ def learned_once(plan: RunPlan, opened: OpenedData, world: World) -> dict[str, b
 
 def begin(job: PreparedRun, base: Path, smoke: bool) -> None:
     """The run's folder, whole or not at all: from here on, `regard resume` needs nothing else."""
-    if job.folder.exists() and any(job.folder.iterdir()):
+    files = files_of(job, base, smoke)
+    there = {path.name for path in job.folder.iterdir()} if job.folder.exists() else set()
+    if there == {GIVEN}:  # data that was given in Python; what makes the folder a run comes last
+        for name in sorted(files, key=lambda name: name == FILE):
+            write_below(job.folder, name, files[name])
+        return
+    if there:
         raise InputError(
             "the folder is not empty and is not a run folder", where=str(job.folder), fix="choose another: folder=..."
         )
     if job.folder.exists():
         job.folder.rmdir()
-    run = replace(job.run, folder=str(job.folder), data=absolute(job.run.data, base))
     with atomic_folder(job.folder, 1 << 20) as fresh:
-        write_synced(fresh / FILE, run_file_text(run).encode("utf-8"))
-        write_synced(fresh / "environment.json", json_bytes(environment_now()))
-        write_synced(fresh / FINGERPRINTS, fingerprint_bytes(run))
-        if plugins := run_plugins(job.model, run.task.kind, run.data.kind):
-            write_synced(fresh / PLUGINS, json_bytes({"plugins": plugins}))
-        if smoke:
-            write_synced(fresh / SMOKE, b"")
-        for name, content in job.learned.items():
-            write_synced(fresh / name, content)
-        if job.faults:
-            told = "".join(f"{job.faults[i]}\n" for i in range(len(job.faults)))
-            write_synced(fresh / "faults.txt", told.encode("utf-8"))
+        for name, content in files.items():
+            write_below(fresh, name, content)
+
+
+def write_below(folder: Path, name: str, content: bytes) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    write_synced(folder / name, content)
+
+
+def files_of(job: PreparedRun, base: Path, smoke: bool) -> dict[str, bytes]:
+    """What stands in a run's folder when it begins."""
+    run = as_begun(job.run, job.folder, base)
+    files = {
+        FILE: run_file_text(run).encode("utf-8"),
+        "environment.json": json_bytes(environment_now()),
+        FINGERPRINTS: fingerprint_bytes(run),
+        **job.learned,
+        **blueprint_of(job),
+    }
+    if plugins := run_plugins(job.model, run.task.kind, run.data.kind):
+        files[PLUGINS] = json_bytes({"plugins": plugins})
+    if smoke:
+        files[SMOKE] = b""
+    if job.faults:
+        files["faults.txt"] = "".join(f"{job.faults[i]}\n" for i in range(len(job.faults))).encode("utf-8")
+    return files
+
+
+def blueprint_of(job: PreparedRun) -> dict[str, bytes]:
+    """What the model of a checkpoint can be built from, without the data."""
+    start = job.run.start
+    scale = start.alpha / start.rank if start is not None and start.learn == "adapters" and not start.part else None
+    return blueprint_files(job.model, goal_of(job.run.task).kept, scale)
+
+
+def as_begun(run: RunSettings, folder: Path, base: Path) -> RunSettings:
+    """The settings of a run as its folder has them."""
+    return replace(run, folder=str(folder), data=absolute(run.data, base))
 
 
 def absolute(data: Any, base: Path) -> Any:
@@ -183,22 +261,42 @@ def absolute(data: Any, base: Path) -> Any:
     return source_of(data).preparation.absolute(replace(data, **changes), base)
 
 
-def reopen_run(folder: Path) -> PreparedRun:
+def reopen_run(folder: Path, changes: tuple[str, ...] = ()) -> PreparedRun:
     """A run that was begun."""
     if not (folder / FILE).is_file():
         raise InputError("not a run folder", where=str(folder), expected=f"a folder with {FILE}")
-    run = read_begun(folder)
+    run = read_begun(folder, changes)
     check_fingerprints(folder, run)
     learned = {name: read_learned(folder / name) for name in source_of(run.data).preparation.learned}
     plan = plan_of(run, folder)
     return make_job(run, folder.resolve(), plan, source_of(run.data).open(plan), learned)
 
 
-def read_begun(folder: Path) -> RunSettings:
-    """The run file of a run that was begun, once the plug-ins that it was begun with are there: they know its words."""
+def read_begun(folder: Path, changes: tuple[str, ...] = ()) -> RunSettings:
+    """The run file of a run that was begun, once the plug-ins that it was begun with are there: they know its words.
+    ``changes`` can only be of what it may still become."""
     if (plugins := folder / PLUGINS).is_file():
         require_plugins(read_json(plugins).get("plugins"), str(plugins))
-    return read_run(folder / FILE)
+    before = settings_of_before(folder / FILE)
+    run = read_stored_run(folder / FILE, before)
+    if changes:
+        after = read_stored_run(folder / FILE, (*before, *changes))
+        check_changes(folder, run, after)
+        return after
+    return run
+
+
+def settings_of_before(path: Path) -> tuple[str, ...]:
+    """A run's file has every setting, with its default: what it lacks there was not when the run began. The data is
+    read as it was then."""
+    try:
+        data = tomllib.loads(path.read_text("utf-8")).get("data")
+    except ValueError:  # read_run says what is wrong
+        return ()
+    if not isinstance(data, dict) or not isinstance(kind := data.get("kind"), str) or kind not in SOURCES:
+        return ()
+    before = SOURCES[kind].before
+    return tuple(f"data.{key}={value}" for key, value in before.items() if key not in data)
 
 
 def read_learned(path: Path) -> bytes:
@@ -209,37 +307,59 @@ def read_learned(path: Path) -> bytes:
     return read_bytes(path)
 
 
-def resume_run(folder: Path, reporter: Reporter) -> RunOutcome:
-    """Go on where the newest whole checkpoint is; the end is the same to the bit as without the interruption."""
-    run = read_begun(folder) if (folder / FILE).is_file() else None
+def resume_run(
+    folder: Path,
+    reporter: Reporter,
+    asked_to_stop: Callable[[], bool] = never,
+    changes: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> RunOutcome:
+    """Go on where the newest whole checkpoint is; the end is the same to the bit as without the interruption.
+    ``changes`` of the run's settings, such as train.steps=800, are kept in its folder."""
+    run = read_begun(folder, changes) if (folder / FILE).is_file() else None
     with world_of(run) as world:
-        return work(reopen_run(folder), world, reporter, again=True)
-
-
-def work(job: PreparedRun, world: World, reporter: Reporter, again: bool = False) -> RunOutcome:
-    with locked(job.folder, world):
-        sweep(job.folder, world)
-        if not any((job.folder / "checkpoints").glob("step-*")):  # else its weights are those of a checkpoint
-            source_of(job.run.data).preparation.begin(job.plan, job.model, job.sources)
-        engine = engine_of(job, world, reporter if world.first else SilentReporter())
-        if again:
+        job = reopen_run(folder, changes)
+        if changes:
+            before = with_steps(read_begun(folder), job.sources)
+            check_length(folder, before, job.run)
+            notes += tuple(change_notes(before, job.run))
+        with lock_folder(job.folder, world):
+            sweep(job.folder, world)
+            there = any((job.folder / "checkpoints").glob("step-*"))  # then its weights are those of a checkpoint
+            engine = engine_of(job, world, reporter) if there else new_engine(job, world, reporter)
+            if world.first:
+                keep_settings(job.folder / FILE, job.run)
+            for note in notes:
+                engine.reporter.note(note)
             step = engine.resume()
             told = f"resuming after step {step}" if step else "no checkpoint yet: starting at step 0"
             engine.reporter.tell("resumed", {"step": step, "folder": str(job.folder)}, told)
-            if other := different(job.folder):
+            if other := environment_changes(job.folder):
                 engine.reporter.note(f"{other}: results may not be bit-identical to those of an uninterrupted run")
-        if engine.state.finished and is_model(job.folder / "model"):
-            return RunOutcome(job.folder, engine.state.step, engine.state.finished)
-        try:
-            state = engine.run()
-            engine.draw()
-            if state.finished and world.first:
-                finish(job, engine)
-            world.wait()
-        except KeyboardInterrupt as stop:
-            stop.add_note(at_once(job.folder))
-            raise
-        return RunOutcome(job.folder, state.step, state.finished)
+            return work(job, engine, asked_to_stop)
+
+
+def work(job: PreparedRun, engine: Engine, asked_to_stop: Callable[[], bool]) -> RunOutcome:
+    """Train from where the engine is, and save the result. The folder is locked."""
+    engine.asked_to_stop = asked_to_stop
+    if engine.state.finished and is_model(job.folder / "model"):
+        return RunOutcome(job.folder, engine.state.step, engine.state.finished, goal=job.task.goal)
+    try:
+        state = engine.run()
+        engine.draw()
+        if state.finished and engine.world.first:
+            finish(job, engine)
+        engine.world.wait()
+    except KeyboardInterrupt as stop:
+        stop.add_note(at_once(job.folder))
+        raise
+    return RunOutcome(job.folder, state.step, state.finished, goal=job.task.goal)
+
+
+def keep_settings(file: Path, run: RunSettings) -> None:
+    """The run file of a run that goes on with other settings, anew; any other stays as somebody left it."""
+    if changed_settings(read_begun(file.parent), run):
+        replace_file(file, run_file_text(run).encode("utf-8"))
 
 
 def at_once(folder: Path) -> str:
@@ -260,8 +380,14 @@ def is_model(folder: Path) -> bool:
 def sweep(folder: Path, world: World) -> None:
     """Remove what a crash left half written beside the checkpoints, which are swept by themselves."""
     if world.first:
-        for path in (*folder.glob(".model.*"), *folder.glob(".curves.*.part")):
+        for path in (*folder.glob(".model.*"), *folder.glob(".*.part")):
             remove_path(path)
+
+
+def new_engine(job: PreparedRun, world: World, reporter: Reporter) -> Engine:
+    """For a run without a checkpoint: its data may give the model its first weights."""
+    source_of(job.run.data).preparation.begin(job.plan, job.model, job.sources)
+    return engine_of(job, world, reporter)
 
 
 def engine_of(job: PreparedRun, world: World, reporter: Reporter) -> Engine:
@@ -276,5 +402,5 @@ def engine_of(job: PreparedRun, world: World, reporter: Reporter) -> Engine:
         seed=run.seed,
         folder=job.folder,
         world=world,
-        reporter=reporter,
+        reporter=reporter if world.first else SilentReporter(),
     )

@@ -15,7 +15,7 @@ from regard.nn.positions import OffsetBias, WindowBias, interpolate, refit_table
 from regard.storage.digest import weights_digest
 from regard.zoo import FAMILIES, empty_net, family_of, find_preset
 
-from .named import named_model
+from .model_names import load_finished_model
 from .settings import RunSettings, Start, cannot_learn
 
 HEADS = (  # what may be new: the part that is of a task
@@ -26,7 +26,7 @@ SHOWN = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
+class InitialNet:
     family: str
     net: nn.Module
     notes: tuple[str, ...] = ()  # what a user should know
@@ -36,14 +36,14 @@ class Begun:
 
 def kind_of(run: RunSettings) -> tuple[str, Any]:
     """The family and the config that the run file names, before the data has its say."""
-    changes = asked(run)
+    changes = given_config_keys(run)
     if run.start is None or run.start.part:
         return find_preset(run.model["name"], changes)
-    base = named_model(run.start.model)
+    base = load_finished_model(run.start.model)
     return base.family, changed(base, changes, run)
 
 
-def asked(run: RunSettings) -> dict[str, Any]:
+def given_config_keys(run: RunSettings) -> dict[str, Any]:
     """The keys of the config that the run file itself gives."""
     return {key: value for key, value in run.model.items() if key != "name"}
 
@@ -62,14 +62,14 @@ def changed(base: Model, changes: Mapping[str, Any], run: RunSettings) -> Any:
         ) from None
 
 
-def begin_with(run: RunSettings, changes: Mapping[str, Any]) -> Begun:
+def initial_net(run: RunSettings, changes: Mapping[str, Any]) -> InitialNet:
     """``changes`` are those of the run file, and what follows from task and data. Weights that nobody gives follow from
     the numbers of the day, so sow before."""
     if run.start is None or run.start.part:
         family, config = find_preset(run.model["name"], changes)
         empty_net(family, config)  # an attention that this model cannot take is refused before memory is used
-        return Begun(family, FAMILIES[family].net(config))
-    base = named_model(run.start.model)
+        return InitialNet(family, FAMILIES[family].net(config))
+    base = load_finished_model(run.start.model)
     config = changed(base, changes, run)
     empty_net(base.family, config, "[model]")
     net = FAMILIES[base.family].net(config)
@@ -83,7 +83,7 @@ def begin_with(run: RunSettings, changes: Mapping[str, Any]) -> Begun:
         notes.append(f"unused weights of {run.start.model}: {', '.join(first_of(left, SHOWN))}")
     digest = weights_digest(base.state_dict())
     free(net, run.start, added)
-    return Begun(base.family, net, tuple(notes), digest, tuple(added))
+    return InitialNet(base.family, net, tuple(notes), digest, tuple(added))
 
 
 def sides(family: str, config: Any) -> str:

@@ -22,23 +22,24 @@ from regard.modalities.page_input import InputContext, LookInput, PageGiven
 from regard.modalities.page_inputs import look_inputs
 from regard.model import Model
 
-from .analyses import analysed
-from .comparing import compared
-from .exporting import exported
+from .analyses import refused_analyses, run_stored_analysis
+from .comparing import compare_looks, with_same_target
+from .exporting import export_look
 from .gallery import Gallery
 from .guard import TOLD, Application, Guard, Raw, fault
-from .limits import UPLOAD, Limits
+from .limits import LARGEST_UPLOAD, Limits
 from .looks import Looks, StoredLook
 from .model_list import ModelShelf
 from .pages import NO_PAGE, known
 from .reference import POLICY, page
-from .refusals import RefusedError, answered, refusal
+from .refusals import RefusedError, json_response, refusal
 from .responses import answer, answers
 from .schema import (
     AnalysisQuery,
     CellQuery,
     CompareRequest,
     ComparisonDocument,
+    ErrorDocument,
     Failure,
     FigureRow,
     LookDocument,
@@ -52,6 +53,7 @@ from .schema import (
     RowQuery,
     RunRequest,
     SiteName,
+    SiteQuery,
     StreamRequest,
     Uploaded,
 )
@@ -145,7 +147,7 @@ def application(shelf: ModelShelf, limits: Limits | None = None) -> Application:
     app.include_router(showing(service, app), prefix="/api/v1")
     add_page(app)
     add_refusals(app)
-    return Guard(app, limits, {ADDRESS: Raw(sent_as(), UPLOAD)})
+    return Guard(app, limits, {ADDRESS: Raw(sent_as(), LARGEST_UPLOAD)})
 
 
 # What models answer ------------------------------------------------------------------------------
@@ -158,12 +160,12 @@ def answering(service: Service) -> APIRouter:
     async def models(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
         """List all models: shipped models, finished runs, and small models with random weights."""
         rows = await service.computed(request, service.shelf.rows)
-        return answered([row.model_dump() for row in rows])
+        return json_response([row.model_dump() for row in rows])
 
     @routes.get("/models/{name}/attentions", response_model=list[str])
     async def attentions(request: Request, name: ModelName, asked: Annotated[NoQuery, Query()]) -> Response:
         """List the attention mechanisms that the weights of this model fit; a look may use any of them."""
-        return answered(await service.computed(request, lambda: service.shelf.attentions(name)))
+        return json_response(await service.computed(request, lambda: service.shelf.attentions(name)))
 
     @routes.post("/run", response_model=Ran)
     async def run(request: Request, asked: RunRequest) -> Response:
@@ -183,7 +185,7 @@ def answering(service: Service) -> APIRouter:
         key = (asked.model, asked.settings, asked.input.kind)
         drawn = asked.settings is not None and asked.settings.temperature > 0  # chance goes by places in a batch
         batch = None if changes or drawn else Batch(key, asked.input, together)
-        return answered({"answer": await service.computed(request, alone, batch)})
+        return json_response({"answer": await service.computed(request, alone, batch)})
 
     @routes.post("/upload", response_model=Uploaded, responses=UNREAD, openapi_extra=RAW_BODY)
     async def upload(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
@@ -191,7 +193,7 @@ def answering(service: Service) -> APIRouter:
         oldest uploads are dropped when space runs out."""
         body = await request.body()
         found = type_of(body, request.headers["content-type"].partition(";")[0].strip().lower())
-        return answered({"id": service.uploads.put(body), "type": found, "bytes": len(body)})
+        return json_response({"id": service.uploads.put(body), "type": found, "bytes": len(body)})
 
     @routes.post("/stream", responses=raw("server-sent events", "text/event-stream"))
     async def stream(request: Request, asked: StreamRequest) -> Any:
@@ -230,19 +232,22 @@ def looking(service: Service) -> APIRouter:
     async def look(request: Request, asked: LookRequest) -> Response:
         """Run one forward pass over an input and record every layer that mixes positions."""
         found = await service.computed(request, lambda: service.looks.look(asked))
-        return answered(found.document)
+        return json_response(found.document)
 
     @routes.post("/compare", response_model=ComparisonDocument)
     async def compare(request: Request, asked: CompareRequest) -> Response:
-        """Compare two looks: the difference of their maps, where these have the same shape."""
+        """Compare two looks: the difference of their maps, where both have the same rows and columns. A text that
+        the first model wrote is given to the second, too; its own is ``answer``."""
 
         def compute() -> dict[str, Any]:
-            first, second = service.looks.look(asked.first), service.looks.look(asked.second)
-            sites = compared(first, second)
+            first, own = service.looks.look(asked.first), service.looks.look(asked.second)
+            second = service.looks.look(with_same_target(asked, first, own))
+            sites = compare_looks(first, second)
             service.looks.trim()
-            return {"first": first.document, "second": second.document, "sites": sites}
+            told = {"first": first.document, "second": second.document, "answer": own.document["answer"]}
+            return told | {"sites": sites}
 
-        return answered(await service.computed(request, compute))
+        return json_response(await service.computed(request, compute))
 
     @routes.get("/looks/{id}/maps/{site}", response_class=Response, responses=numbers)
     async def maps(request: Request, id: LookId, site: SiteName, asked: Annotated[MapQuery, Query()]) -> Response:
@@ -271,7 +276,17 @@ def looking(service: Service) -> APIRouter:
                 found = explain_weight(look.trace, site, asked.head, asked.row, asked.column)
             return found if "query" in found else found | {"equation": equation(look, site)}
 
-        return answered(await service.of_look(request, id, compute), headers=KEPT)
+        return json_response(await service.of_look(request, id, compute), headers=KEPT)
+
+    @routes.get("/looks/{id}/analyses", response_model=dict[str, ErrorDocument | None], responses=DROPPED)
+    async def offered(request: Request, id: LookId, asked: Annotated[SiteQuery, Query()]) -> Response:
+        """List the analyses of a look: null, or why the maps of this look do not allow it. ``site`` chooses the stack
+        of layers for rollout and flow."""
+
+        def compute(look: StoredLook) -> dict[str, Any]:
+            return refused_analyses(look, AnalysisQuery(site=asked.site))
+
+        return json_response(await service.of_look(request, id, compute), headers=KEPT)
 
     @routes.get("/looks/{id}/analyses/{name}", responses=DROPPED)
     async def analyses(
@@ -281,14 +296,16 @@ def looking(service: Service) -> APIRouter:
         asked: Annotated[AnalysisQuery, Query()],
     ) -> Response:
         """Run an analysis of a look; the result includes its equation and what it does not show."""
-        return answered(await service.of_look(request, id, lambda look: analysed(look, name, asked)), headers=KEPT)
+        return json_response(
+            await service.of_look(request, id, lambda look: run_stored_analysis(look, name, asked)), headers=KEPT
+        )
 
     @routes.get(
         "/looks/{id}/export.html", response_class=Response, responses=raw("an HTML page", "text/html") | DROPPED
     )
     async def export(request: Request, id: LookId, asked: Annotated[NoQuery, Query()]) -> Response:
         """Return the look as one self-contained HTML file."""
-        made = await service.of_look(request, id, exported)
+        made = await service.of_look(request, id, export_look)
         headers = {"Content-Disposition": f'attachment; filename="look-{id}.html"'}
         return Response(made, headers=headers, media_type="text/html; charset=utf-8")
 
@@ -313,7 +330,7 @@ def showing(service: Service, app: FastAPI) -> APIRouter:
     @routes.get("/figures", response_model=list[FigureRow])
     async def figures(request: Request, asked: Annotated[NoQuery, Query()]) -> Response:
         """List the lectures' figures: the expected result, the measured result and the verdict."""
-        return answered(await service.drawing.do(service.gallery.rows, request.receive))
+        return json_response(await service.drawing.do(service.gallery.rows, request.receive))
 
     @routes.get("/figures/{id}.svg", response_class=Response, responses=raw("a picture", "image/svg+xml"))
     async def figure(

@@ -61,7 +61,7 @@ class Connection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
 
-def speaking(within: Limits) -> type[Connection]:
+def connection_class(within: Limits) -> type[Connection]:
     """What uvicorn makes connections of: a class, and nothing that could hold limits besides."""
 
     class Limited(Connection):

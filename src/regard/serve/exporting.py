@@ -9,7 +9,7 @@ from .refusals import RefusedError
 MOST = 1 << 26  # bytes of maps in one file
 
 
-def exported(look: StoredLook) -> bytes:
+def export_look(look: StoredLook) -> bytes:
     axes = look.document["axes"]
     size = sum(2 * x["heads"] * axes[x["rows"]]["size"] * axes[x["columns"]]["size"] for x in look.document["sites"])
     if size > MOST:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
-from .limits import ADDRESS, BODY, HEADER_BYTES, HEADERS, Limits
+from .limits import LARGEST_BODY, LARGEST_HEADERS, LONGEST_ADDRESS, MOST_HEADERS, Limits
 from .refusals import RefusedError
 from .work import Receive
 
@@ -62,11 +62,13 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         sending = Sending(send)
+        if scope["method"] == "HEAD":  # answered as GET is; the server sends no body
+            scope = {**scope, "method": "GET"}
         try:
             welcome(scope, self.limits.token)
             raw = self.raw.get(scope["path"])
             check(scope, self.limits.token, raw)
-            body = await read(scope, receive, self.limits.body_seconds, BODY if raw is None else raw.most)
+            body = await read(scope, receive, self.limits.body_seconds, LARGEST_BODY if raw is None else raw.most)
             await self.application(scope, replayed(body, receive), sending)
         except RefusedError as refused:
             if not sending.begun:
@@ -114,12 +116,14 @@ class Sending:
 def check(scope: Scope, token: str, raw: Raw | None) -> None:
     """Everything that can be told without the body."""
     headers: list[tuple[bytes, bytes]] = list(scope["headers"])
-    if len(headers) > HEADERS or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
+    if len(headers) > MOST_HEADERS or sum(len(name) + len(value) for name, value in headers) > LARGEST_HEADERS:
         raise RefusedError(
-            400, "the request has too many headers", expected=f"at most {HEADERS} headers, {HEADER_BYTES} bytes in all"
+            400,
+            "the request has too many headers",
+            expected=f"at most {MOST_HEADERS} headers, {LARGEST_HEADERS} bytes in all",
         )
-    if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > ADDRESS:
-        raise RefusedError(400, "the address is too long", expected=f"at most {ADDRESS} characters")
+    if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > LONGEST_ADDRESS:
+        raise RefusedError(400, "the address is too long", expected=f"at most {LONGEST_ADDRESS} characters")
     check_host(scope, headers, token)
     if token:
         given = b" ".join(only(headers, b"authorization"))

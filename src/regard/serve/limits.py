@@ -5,11 +5,11 @@ What an input of one medium may have (letters, tokens, pixels) stands with its m
 
 from dataclasses import dataclass
 
-CHANGES = 32
-BODY = 8 << 20  # bytes
-UPLOAD = 8 << 20  # bytes of a file
-ADDRESS = 4096  # letters
-HEADERS, HEADER_BYTES = 64, 16 << 10
+MOST_CHANGES = 32
+LARGEST_BODY = 8 << 20  # bytes
+LARGEST_UPLOAD = 8 << 20  # bytes of a file
+LONGEST_ADDRESS = 4096  # letters
+MOST_HEADERS, LARGEST_HEADERS = 64, 16 << 10
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -221,22 +221,23 @@ def row_of(name: str, source: Any, data: dict[str, Any]) -> ModelRow:
     """From regard.json alone."""
     require_plugins(data.get("plugins", []), name)
     family, config = data["model"], read_config(data["model"], data["config"], name)
-    net, kind = empty_net(family, config), input_kind(FAMILIES[family].takes)
+    row, net = FAMILIES[family], empty_net(family, config)
+    kind, verbs = input_kind(row.takes), row.verbs(config, data["task"])
     return ModelRow(
-        name=name, title=name.removeprefix(RUN), family=family, task=data["task"], takes=kind,
+        name=name, title=name.removeprefix(RUN), family=family, task=data["task"], takes=kind, verbs=list(verbs),
         parameters=count_parameters(net), source=source,
-        example=PAGE_INPUTS[kind].example(name), lectures=list(PAGE_INPUTS[kind].lectures(name)),
+        example=PAGE_INPUTS[kind].example(name, verbs), lectures=list(PAGE_INPUTS[kind].lectures(name)),
     )  # fmt: skip
 
 
 def zoo_row(name: str) -> ModelRow:
     family = offered()[name]
     row, words = FAMILIES[family], wording(name)
-    kind = input_kind(row.takes)
+    kind, verbs = input_kind(row.takes), row.verbs(row.presets[name], None)
     return ModelRow(
-        name=name, title=f"{name}, untrained", family=family, task=None, takes=kind,
+        name=name, title=f"{name}, untrained", family=family, task=None, takes=kind, verbs=list(verbs),
         parameters=row.offered[name], source="zoo",
-        example=PAGE_INPUTS[kind].example(words or name), lectures=list(PAGE_INPUTS[kind].lectures(words)),
+        example=PAGE_INPUTS[kind].example(words or name, verbs), lectures=list(PAGE_INPUTS[kind].lectures(words)),
     )  # fmt: skip
 
 

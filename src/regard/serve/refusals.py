@@ -32,7 +32,7 @@ class RefusedError(Exception):
         self.told = {name: text[:LONGEST] for name, text in parts.items() if harmless(text)}
 
     def response(self) -> Response:
-        return answered({"error": self.told}, self.status, self.headers)
+        return json_response({"error": self.told}, self.status, self.headers)
 
 
 def harmless(text: str) -> bool:
@@ -47,7 +47,7 @@ def refusal(error: InputError) -> RefusedError:
     return RefusedError(422, error.what, got=error.got, expected=error.expected, fix=error.fix)
 
 
-def answered(
+def json_response(
     data: Any, status: int = 200, headers: Mapping[str, str] | None = None, kind: str = "application/json"
 ) -> Response:
     """JSON. What is no number (NaN, infinity), for which JSON has no word, is null."""

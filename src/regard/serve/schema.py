@@ -11,7 +11,7 @@ from regard.modalities.page_answers import PAGE_ANSWERS
 from regard.modalities.page_input import PageGiven, StrictModel, UploadId
 from regard.modalities.page_inputs import every_input
 
-from .limits import CHANGES
+from .limits import MOST_CHANGES
 
 ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:+-]{0,119}$")]
 SiteName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.@]{1,200}$")]
@@ -71,7 +71,7 @@ class TemperatureChange(StrictModel):
 
 
 AnyChange = Annotated[TokenChange | HeadChange | TemperatureChange, Field(discriminator="kind")]
-Changes = Annotated[list[AnyChange], Field(max_length=CHANGES)]
+Changes = Annotated[list[AnyChange], Field(max_length=MOST_CHANGES)]
 
 
 # Requests ----------------------------------------------------------------------------------------
@@ -151,6 +151,10 @@ class AnalysisQuery(Query):
     patch: Annotated[int, Field(ge=1, le=512)] | None = None
 
 
+class SiteQuery(Query):
+    site: SiteName | None = None
+
+
 class NoQuery(Query):
     """No query parameters."""
 
@@ -187,6 +191,7 @@ class ModelRow(BaseModel):
     family: str
     task: str | None
     takes: str  # a word of the table of inputs: "text", "pair", "image", "image+text"
+    verbs: list[str]  # what it can be asked, such as "answer"
     parameters: int
     source: Literal["shipped", "run", "zoo"]
     example: dict[str, Any]
@@ -229,8 +234,11 @@ class SiteDifference(BaseModel):
 
 
 class ComparisonDocument(BaseModel):
+    """``second`` is looked at with what the first model wrote; ``answer`` is what the second says by itself."""
+
     first: LookDocument
     second: LookDocument
+    answer: AnyAnswer
     sites: list[SiteDifference]
 
 

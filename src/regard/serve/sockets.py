@@ -9,8 +9,8 @@ import uvicorn
 
 from regard.errors import InputError
 
-from .connection import speaking
-from .limits import HEADER_BYTES, Limits
+from .connection import connection_class
+from .limits import LARGEST_HEADERS, Limits
 
 HERE = ("127.0.0.1", "localhost", "::1")  # what this machine is called by itself
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,128}")
@@ -64,14 +64,14 @@ def http_server(application: Any, limits: Limits) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             application,
-            http=speaking(limits),
+            http=connection_class(limits),
             ws="none",
             log_config=LOG,
             log_level="critical",
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            h11_max_incomplete_event_size=2 * HEADER_BYTES,
+            h11_max_incomplete_event_size=2 * LARGEST_HEADERS,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=3,
         )

@@ -3,7 +3,6 @@
 The writing is cut into short turns, so that others are served in between; between two tokens it can stop.
 """
 
-import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
@@ -22,7 +21,7 @@ from .model_list import ModelShelf
 from .refusals import RefusedError, refusal
 from .responses import decoding_of
 from .schema import DecodingFields, StreamRequest
-from .work import JobQueue, LeftError, Receive, left, still_wanted
+from .work import JobQueue, LeftError, Receive, still_wanted, unless_left
 
 TURN = 0.05  # seconds of writing, then others are served
 HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
@@ -85,15 +84,9 @@ class Streamed:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Until all is written, the time is over, or the client leaves."""
-        gone = asyncio.ensure_future(left(receive))
-        told = asyncio.ensure_future(self.tell(send))
         try:
-            await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
-            if told.done():
-                told.result()
+            await unless_left(self.tell(send), receive)
         finally:
-            gone.cancel()
-            told.cancel()
             self.end()
 
     async def tell(self, send: Send) -> None:

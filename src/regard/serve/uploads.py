@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from regard.modalities.page_inputs import every_file
 
-from .limits import UPLOAD, Limits
+from .limits import LARGEST_UPLOAD, Limits
 from .refusals import RefusedError
 
 ADDRESS = "/api/v1/upload"
@@ -40,8 +40,8 @@ class Uploads:
 
     def put(self, raw: bytes) -> str:
         """Its id. The oldest go first; the latest stays."""
-        if len(raw) > min(UPLOAD, self.room):
-            raise RefusedError(413, "the file is too large", expected=f"at most {min(UPLOAD, self.room)} bytes")
+        if len(raw) > min(LARGEST_UPLOAD, self.room):
+            raise RefusedError(413, "the file is too large", expected=f"at most {min(LARGEST_UPLOAD, self.room)} bytes")
         name = sha256(raw).hexdigest()[:32]
         with self.lock:
             self.kept[name] = raw

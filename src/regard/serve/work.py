@@ -9,7 +9,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
 
@@ -135,7 +135,7 @@ class JobQueue:
         until = time.monotonic() + self.limits.seconds if until is None else until
         job: QueuedJob[T] = QueuedJob(run, loop, loop.create_future(), until, batch)
         self.admit(job, admitted)
-        gone = None if receive is None else asyncio.ensure_future(left(receive))
+        gone = None if receive is None else asyncio.ensure_future(wait_until_left(receive))
         try:
             watched: set[asyncio.Future[Any]] = {job.found} if gone is None else {job.found, gone}
             rest = max(until - time.monotonic(), 0.0)
@@ -238,7 +238,19 @@ def too_long(seconds: float) -> RefusedError:
     )
 
 
-async def left(receive: Receive) -> None:
+async def unless_left(telling: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Do something for a client, until it is done or the client has left."""
+    gone, told = asyncio.ensure_future(wait_until_left(receive)), asyncio.ensure_future(telling)
+    try:
+        await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
+        if told.done():
+            told.result()
+    finally:
+        gone.cancel()
+        told.cancel()
+
+
+async def wait_until_left(receive: Receive) -> None:
     """Until the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -18,7 +18,7 @@ from torch import Tensor
 from regard.errors import CheckpointError, InputError
 from regard.storage.tensors import DTYPES
 
-from .untrusted import list_names, plain, quote_name, refuse_file
+from .untrusted import is_plain_name, list_names, quote_name, refuse_file
 
 
 def save_folder(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]], replace: bool = False) -> None:
@@ -28,7 +28,7 @@ def save_folder(folder: Path, files: Mapping[str, bytes | Mapping[str, Tensor]],
     other file is lost.
     """
     folder = Path(folder).resolve()
-    if bad := [name for name in files if not plain(name)]:
+    if bad := [name for name in files if not is_plain_name(name)]:
         raise InputError(f"{quote_name(bad[0])} is not a plain file name", where=str(folder))
     content = {name: x if isinstance(x, bytes) else storable_tensors(x, folder / name) for name, x in files.items()}
     total = sum(len(x) if isinstance(x, bytes) else sum(t.nbytes for t in x.values()) for x in content.values())
@@ -112,6 +112,24 @@ def write_file(path: Path, value: bytes | dict[str, Tensor]) -> None:
         save_file(value, path, metadata={"format": "pt"})  # other libraries ask for this mark
         os.chmod(path, mode)  # it may have put a private temporary file in place of ours
     sync_to_disk(path)
+
+
+def replace_file(path: Path, raw: bytes) -> None:
+    """One file, whole or as it was."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write_file(part, raw)
+        os.replace(part, path)
+        sync_to_disk(path.parent)
+    except OSError as error:
+        raise CheckpointError(
+            "the file could not be written; its previous content is unchanged",
+            where=str(path),
+            got=error.strerror or str(error),
+            expected=f"a writable location with {len(raw)} bytes free",
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def sync_to_disk(path: Path) -> None:

@@ -18,7 +18,7 @@ JSON_DEPTH = 64
 
 def read_json(path: Path, limit: int = JSON_BYTES) -> dict[str, Any]:
     """A JSON object from a file, strictly: UTF-8, each key once, only finite numbers, within a size and a depth."""
-    return parsed(read_bytes(path, limit), path)
+    return parse_json(read_bytes(path, limit), path)
 
 
 def read_bytes(path: Path, limit: int = TEXT_BYTES) -> bytes:
@@ -33,7 +33,7 @@ def read_bytes(path: Path, limit: int = TEXT_BYTES) -> bytes:
     return raw
 
 
-def parsed(raw: bytes, path: Path) -> dict[str, Any]:
+def parse_json(raw: bytes, path: Path) -> dict[str, Any]:
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > JSON_VALUES:
         refuse_file(path, f"the JSON has more than {JSON_VALUES} values")
     try:

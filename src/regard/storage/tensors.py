@@ -17,8 +17,16 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from regard.errors import CheckpointError
-from regard.storage.documents import parsed, read_json
-from regard.storage.untrusted import is_integer, list_names, open_regular, plain, problem_lines, quote_name, refuse_file
+from regard.storage.documents import parse_json, read_json
+from regard.storage.untrusted import (
+    is_integer,
+    is_plain_name,
+    list_names,
+    open_regular,
+    problem_lines,
+    quote_name,
+    refuse_file,
+)
 
 DTYPES = {
     "BOOL": torch.bool,
@@ -141,7 +149,7 @@ def weights_in(path: Path) -> Weights:
         refuse_file(path, f"cannot be read: {error.strerror}")
     if raw[:1] != b"{":
         refuse_file(path, "the header does not begin with '{'")
-    fields = parsed(raw, path)
+    fields = parse_json(raw, path)
     metadata = fields.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         refuse_file(path, "__metadata__ is not an object of strings")
@@ -210,12 +218,12 @@ def shards(index: Path, suffix: str) -> dict[str, Path]:
 
 def inside(index: Path, name: str, suffix: str) -> Path:
     folder, fix = index.parent, ""
-    if not plain(name) or not name.endswith(suffix):
+    if not is_plain_name(name) or not name.endswith(suffix):
         reason = "is not a plain name of a weights file"
     else:
         try:
             real = (folder / name).resolve()
-            if real.is_relative_to(folder.resolve()):
+            if real.is_relative_to(folder.resolve()) or real.parent == blobs_of(folder):
                 if real.is_file():
                     return folder / name
                 reason = "is missing or is not a regular file"
@@ -227,6 +235,12 @@ def inside(index: Path, name: str, suffix: str) -> Path:
     refuse_file(
         index, f"the shard {quote_name(name)} {reason}", expected=f"a *{suffix} file in the same folder", fix=fix
     )
+
+
+def blobs_of(folder: Path) -> Path | None:
+    """Where a folder of Hugging Face's cache keeps its files: NAME/snapshots/REVISION has links to NAME/blobs."""
+    real = folder.resolve()
+    return real.parents[1] / "blobs" if real.parent.name == "snapshots" and len(real.parents) > 1 else None
 
 
 def agree(index: Path, homes: Mapping[str, Path], found: Mapping[Path, list[str]]) -> None:

@@ -18,7 +18,7 @@ def open_regular(path: Path) -> BinaryIO:
     return open(path, "rb")
 
 
-def plain(name: str) -> bool:
+def is_plain_name(name: str) -> bool:
     """Whether a name is one file in one folder, on any system."""
     return bool(name) and name not in (".", "..") and not any(x in name for x in "/\\:\0") and name.isprintable()
 

@@ -11,7 +11,7 @@ from regard.data.rows import Data
 from regard.tasks.task import Task
 
 from .distribution import World
-from .update import moved
+from .update import move_batch
 
 
 @torch.no_grad()
@@ -27,7 +27,7 @@ def assessment(
         index = i * world.size + world.rank
         real = index < len(data)
         index = index if real else 0  # every process does the same work; what was not its own is not counted
-        batch = moved(data.collate([int(row) for row in data.rows(index)], index), world.device)
+        batch = move_batch(data.collate([int(row) for row in data.rows(index)], index), world.device)
         with precision():
             for name, value in task.evaluate(batch).items():
                 sums[name] = sums.get(name, torch.zeros_like(value, dtype=torch.float64)) + value.double() * real

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .shards import by_place
 
 
-class Moving:
+class MovingAverage:
     """An exponential moving average of every weight, which evaluates better than the weights themselves."""
 
     def __init__(self, part: nn.Module, keep: float) -> None:

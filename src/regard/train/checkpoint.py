@@ -19,14 +19,14 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from regard.errors import CheckpointError
+from regard.errors import CheckpointError, InputError
 from regard.storage.atomic import atomic_folder, storable_tensors, write_file
 from regard.storage.documents import json_bytes, read_json
 
 from .distribution import World
-from .shards import read_shards, sharded, write_shards
+from .shards import plain_tensor, read_shards, sharded, write_shards
 
-MANIFEST = "manifest.json"
+MANIFEST, STATE = "manifest.json", "state.json"
 NAME = re.compile(r"step-(\d+)")
 HIDDEN = ".step-"  # one that is being written, or thrown away
 
@@ -85,7 +85,7 @@ class Checkpoints:
             yield fresh
 
     def seal(self, fresh: Path, checkpoint: Checkpoint) -> None:
-        write_file(fresh / "state.json", json_bytes({"step": checkpoint.step, **checkpoint.data}))
+        write_file(fresh / STATE, json_bytes({"step": checkpoint.step, **checkpoint.data}))
         sums = {name: digest(fresh / name) for name in content_of(fresh)}
         write_file(fresh / MANIFEST, json_bytes({"files": sums}))
 
@@ -157,11 +157,38 @@ def find_damage(path: Path) -> str:
 
 def read_checkpoint(path: Path, empty: Callable[[str, str, torch.Size, torch.dtype], Tensor]) -> Checkpoint:
     """A whole checkpoint. What was sharded is read into what ``empty(table, name, shape, dtype)`` makes."""
-    data = read_json(path / "state.json")
+    data = read_json(path / STATE)
     tensors = {file.name.removesuffix(".safetensors"): load_file(file) for file in sorted(path.glob("*.safetensors"))}
     for folder in sorted(x for x in path.iterdir() if x.is_dir()):
         tensors[folder.name] = read_shards(folder, partial(empty, folder.name))
     return Checkpoint(int(data.pop("step")), data, tensors)
+
+
+def read_weights(path: Path, *names: str) -> dict[str, Tensor]:
+    """The first of these tables of tensors that a checkpoint has, whole, also where it was sharded."""
+    for name in names:
+        if (file := path / f"{name}.safetensors").is_file():
+            return load_file(file)
+        if (path / name).is_dir():
+            return read_shards(path / name, plain_tensor)
+    raise CheckpointError("the checkpoint does not have these weights", where=str(path), expected=" or ".join(names))
+
+
+def best_checkpoint(checkpoints: Checkpoints, report: Callable[[str], None]) -> Path:
+    """The best one, as the newest whole one remembers it; or that, if none was measured or the best is damaged."""
+    newest = checkpoints.newest(report)
+    if newest is None:
+        there = bool(checkpoints.all())
+        what = "all checkpoints of the run are damaged" if there else "the run has no checkpoint yet"
+        fix = "restore the files" if there else "train it first"
+        raise InputError(what, where=str(checkpoints.folder.parent), fix=fix)
+    best = dict(checkpoints.all()).get(read_json(newest / STATE).get("best_step", 0))
+    if best is None or best == newest:
+        return newest
+    if problem := find_damage(best):
+        report(f"the best checkpoint {best} is damaged and is skipped: {problem}")
+        return newest
+    return best
 
 
 def content_of(folder: Path) -> Iterator[str]:

@@ -16,8 +16,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from regard.errors import ElsewhereError, InputError
-from regard.nn.block import Attending
-from regard.nn.switch import spread_experts, stacks, switches
+from regard.nn.block import AttentionBlock
+from regard.nn.switch import spread_experts, stacks, switch_layers
 
 Kind = Literal["ddp", "fsdp", "experts"]
 CPU = torch.device("cpu")
@@ -161,7 +161,7 @@ def shard(part: nn.Module, world: World) -> None:
     from torch.distributed.fsdp import FSDPModule, fully_shard
 
     mesh = init_device_mesh(world.device.type, (world.size,))
-    for module in [*(x for x in part.modules() if isinstance(x, Attending)), part]:
+    for module in [*(x for x in part.modules() if isinstance(x, AttentionBlock)), part]:
         fully_shard(module, mesh=mesh)
         assert isinstance(module, FSDPModule)
         module.set_gradient_divide_factor(1.0)  # the loss is already divided by the count of the whole batch
@@ -179,7 +179,7 @@ def share_experts(part: nn.Module, world: World) -> None:
             "expert parallelism requires several processes",
             fix="start the run with torchrun, or use train.distribution = ddp",
         )
-    if not switches(part):
+    if not switch_layers(part):
         raise InputError("the model has no experts to distribute", fix="use train.distribution = ddp or fsdp")
     try:
         spread_experts(part, world.rank, world.size)
@@ -189,7 +189,7 @@ def share_experts(part: nn.Module, world: World) -> None:
     from torch.distributed.tensor import DTensor, Shard
 
     mesh = init_device_mesh(world.device.type, (world.size,))
-    for switch in switches(part):
+    for switch in switch_layers(part):
         for stack in stacks(switch):
             stack.weight = nn.Parameter(DTensor.from_local(stack.weight.detach(), mesh, [Shard(0)]))
 

@@ -8,7 +8,7 @@ random numbers of a step are drawn from (seed, step, process), so only weights a
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from regard.tasks.task import Loss, Task
 
 from . import nonfinite, optimizers
 from .assess import assessment
-from .averages import Moving
+from .averages import MovingAverage
 from .checkpoint import Checkpoint, Checkpoints, find_damage, read_checkpoint
 from .distribution import World, add_gradients, shard, share_experts
 from .metrics_log import Journal
@@ -36,7 +36,7 @@ from .schedules import Schedule
 from .settings import Train
 from .shards import by_place, fill_weights, is_shard, plain_tensor, spread, total_norm
 from .stop import signals
-from .update import Update, gather, means, moved, seed_step
+from .update import Update, gather, means, move_batch, seed_step
 
 GATHERED = 1  # of the random numbers of a step: those with which a task fills its own data
 DRAWN = 60.0  # seconds between two drawings of the curves
@@ -71,6 +71,7 @@ class Engine:
         world: World,
         reporter: Reporter,
     ) -> None:
+        self.asked_to_stop: Callable[[], bool] = lambda: False  # by whoever listens, besides signals
         self.task, self.data, self.held_out = task, data, held_out
         self.settings, self.schedules, self.seed = settings, schedule, seed
         self.world, self.reporter = world, reporter
@@ -82,7 +83,7 @@ class Engine:
             if world.size > 1:
                 raise InputError("a task with a replay buffer supports only one process", got=f"{world.size} processes")
         self.state = State()
-        self.shadows: dict[str, Moving] = {}
+        self.shadows: dict[str, MovingAverage] = {}
         self.saved_at: float | None = None
         self.drawn_at = time.monotonic()
         for part in task.parts.values():
@@ -98,7 +99,7 @@ class Engine:
             name: optimizers.build_optimizer(optimizer[name], part, settings.rates) for name, part in task.parts.items()
         }
         if settings.moving is not None:
-            self.shadows = {name: Moving(part, settings.moving) for name, part in task.parts.items()}
+            self.shadows = {name: MovingAverage(part, settings.moving) for name, part in task.parts.items()}
 
     def run(self) -> State:
         """Train to the end, to an interruption, or to an error; whatever happens, the last checkpoint stays whole."""
@@ -111,7 +112,7 @@ class Engine:
                 f"{terms}: this loss term changes when a batch is split; the mean over the pieces is used"
             )
         steps = range(state.step, settings.steps)
-        pace = Pace(settings.steps)
+        pace, alone = Pace(settings.steps), self.world.size == 1  # several processes stop together, a step later
         with ExitStack() as stack:
             interrupted = stack.enter_context(signals())
             loader = Loader(
@@ -124,7 +125,7 @@ class Engine:
                 seed=self.seed,
             )
             for step, pieces in self.filled(loader):
-                update = self.update(step, pieces, bool(interrupted))
+                update = self.update(step, pieces, bool(interrupted) or self.asked_to_stop())
                 state.step = step + 1
                 self.collect(update)
                 pace.tick(next(iter(update.totals.values()), 0.0))
@@ -132,6 +133,7 @@ class Engine:
                 if last or state.step % settings.log == 0:
                     self.log(pace)
                 self.reporter.update(self.status(update, pace))
+                update.stop = update.stop or (alone and self.asked_to_stop())
                 best = False
                 if self.held_out is not None and (last or state.step % settings.evaluate == 0):
                     best = self.assess()
@@ -143,6 +145,10 @@ class Engine:
                     pace.rest()
                     self.reporter.update(self.status(update, pace))  # it is saved now
                 if state.finished or update.stop:
+                    break
+                if alone and self.asked_to_stop():  # when it was told of an evaluation or a checkpoint
+                    if not due:
+                        self.save(False)
                     break
         return state
 
@@ -173,7 +179,7 @@ class Engine:
         seed_step(self.seed, step, self.world.rank)
         for part in self.task.parts.values():
             part.train()
-        batches = [moved(piece.batch, self.world.device) for piece in pieces]
+        batches = [move_batch(piece.batch, self.world.device) for piece in pieces]
         totals, stop = self.totals(batches, pieces, stop)
         update = Update(step, totals, stop)
         rounds = [self.task.losses(batch, step) for batch in batches]
@@ -457,14 +463,14 @@ class Engine:
             )
         told = self.world.tell("" if path is None else str(path))
         position = self.restore(Path(told)) if told else {}
-        if self.replay is not None and not told:
-            self.replay.cut(0)
+        if self.replay is not None:
+            self.replay.cut(self.replay.count if told else 0)
         if self.journal is not None and (lost := self.journal.cut(position)):
             self.reporter.note(lost)
         return self.state.step
 
     def restore(self, path: Path) -> dict[str, int]:
-        """Everything as it was then. -> how long the files of metrics were"""
+        """Everything as it was then; no file is changed. -> how long the files of metrics were"""
         weights = {name: dict(part.named_parameters()) for name, part in self.task.parts.items()}
 
         def empty(table: str, key: str, shape: torch.Size, dtype: torch.dtype) -> Tensor:
@@ -487,7 +493,7 @@ class Engine:
                 )
         data.pop("processes")
         if self.replay is not None:
-            self.replay.cut(data.pop("replay"))
+            self.replay.rewind(data.pop("replay"))
         position: dict[str, int] = data.pop("journal")
         self.state = State(step=found.step, **data)
         self.state.finished = self.ended()  # the settings may have changed: more steps, more patience

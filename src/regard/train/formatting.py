@@ -16,11 +16,11 @@ def number(value: float) -> str:
 
 
 def format_count(value: float) -> str:
-    """12345.6 -> 12.3k"""
+    """12345.6 -> 12.3k; below a hundred, a rate has a digit after the point."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= unit:
             return f"{value / unit:.1f}{letter}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+    return f"{value:.0f}" if value >= 100 or isinstance(value, int) else f"{value:.1f}"
 
 
 def format_bytes(size: float) -> str:

@@ -27,17 +27,17 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 from regard.errors import ConfigError, RunFileError, first_of
 from regard.nn.config import (
-    MANY,
+    MOST_PROBLEMS,
     closest_name,
     describe_misfit,
     fits_type,
     literals,
-    objections,
+    own_problems,
     show_value,
     type_words,
 )
-from regard.nn.synonyms import NEEDLESS, REMARKS, keys_meant
 
+from .runfile_synonyms import NEEDLESS_KEYS, keys_meant, meant_by_value, remark_on
 from .toml_lines import DEEPEST, Path, Scanner, scan
 
 T = TypeVar("T")
@@ -64,11 +64,21 @@ def explanation_of(one: "Field[Any]") -> str:
     return str(one.metadata.get("help", ""))
 
 
-def read_file(kind: type[T], path: str | PathLike[str], overrides: Sequence[str] = ()) -> T:
+Defaults = Callable[[Mapping[str, Any]], Mapping[str, Any]]  # of what a file says, other values by default
+
+
+def no_defaults(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """All is as the dataclasses have it."""
+    return {}
+
+
+def read_file(
+    kind: type[T], path: str | PathLike[str], overrides: Sequence[str] = (), defaults: Defaults = no_defaults
+) -> T:
     """Read a run file; see `read`."""
     with open(path, "rb") as file:
         content = file.read(BIGGEST + 1)
-    return read(kind, decoded(content, str(path)), str(path), overrides)
+    return read(kind, decoded(content, str(path)), str(path), overrides, defaults)
 
 
 def decoded(content: bytes, where: str) -> str:
@@ -84,13 +94,27 @@ def decoded(content: bytes, where: str) -> str:
         ) from None
 
 
-def read(kind: type[T], text: str, where: str, overrides: Sequence[str] = ()) -> T:
+def read(kind: type[T], text: str, where: str, overrides: Sequence[str] = (), defaults: Defaults = no_defaults) -> T:
     """Settings from the text of a run file; `where` names it in errors. Overrides (`train.steps=2000`) replace what the
-    file says: their values are TOML, or plain text where they are none. One ConfigError tells all that is wrong."""
-    document = load(text, where)
-    reading = RunFileReader(kind, where, document.data, {**document.lines})
+    file says: their values are TOML, or plain text where they are none. `defaults` tells what is not said, where that
+    follows from what is. One ConfigError tells all that is wrong."""
+    document = load_document(text, where)
+    return read_tables(kind, document.data, {**document.lines}, where, overrides, defaults)
+
+
+def read_tables(
+    kind: type[T],
+    data: dict[str, Any],
+    origins: "dict[Path, int | Override]",
+    where: str,
+    overrides: Sequence[str] = (),
+    defaults: Defaults = no_defaults,
+) -> T:
+    """The same from what a text says, as plain data; `origins` are the lines of its keys, where it has any."""
+    reading = RunFileReader(kind, where, data, origins)
     reading.override(overrides)
-    settings = reading.table(kind, document.data, None, ())
+    reading.defaults = defaults(data)
+    settings = reading.table(kind, data, None, ())
     reading.complain()
     return cast(T, settings)
 
@@ -101,7 +125,7 @@ class RunDocument:
     lines: dict[Path, int]
 
 
-def load(text: str, where: str) -> RunDocument:
+def load_document(text: str, where: str) -> RunDocument:
     """What a TOML text says, as plain data, and in which lines."""
     if len(encoded(text, where)) > BIGGEST:
         raise ConfigError(f"{where}: the run file is too large", expected=f"at most {BIGGEST} bytes")
@@ -143,7 +167,7 @@ def parse_override(text: str) -> Override:
     typed = text[scanner.at :].strip()
     encoded(text, name)
     try:
-        data = load(f"value = {typed}", name).data
+        data = load_document(f"value = {typed}", name).data
     except ConfigError as error:
         if typed.strip()[:1] in tuple("\"'[{"):
             reason = re.sub(r" \(at [^()]*\)$", "", error.what.removeprefix(f"{name}:1: "))
@@ -173,6 +197,7 @@ class RunFileReader:
     def __init__(self, kind: type, where: str, data: dict[str, Any], origins: dict[Path, int | Override]) -> None:
         self.kind, self.where, self.data, self.origins = kind, where, data, origins
         self.problems: list[Problem] = []
+        self.defaults: Mapping[str, Any] = {}  # of the outermost table
 
     @cached_property
     def keys(self) -> list[Path]:
@@ -239,8 +264,8 @@ class RunFileReader:
             lines = [problem.text for problem in found]
             count = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"
             raise RunFileError(
-                "\n".join([f"{self.where}: {count}", *first_of(lines, MANY)]),
-                [problem.as_dict() for problem in found[:MANY]],
+                "\n".join([f"{self.where}: {count}", *first_of(lines, MOST_PROBLEMS)]),
+                [problem.as_dict() for problem in found[:MOST_PROBLEMS]],
                 fix=f"run `regard init {self.task()}` to print a run file with every key explained",
             )
 
@@ -254,6 +279,7 @@ class RunFileReader:
         for name, one in known.items():
             here, hint, count = (*path, name), hints[name], len(self.problems)
             default = default_of(one) if base is None else getattr(base, name)
+            default = self.defaults.get(name, default) if not path else default
             value: object = default
             if name in data or (default is MISSING and isinstance(hint, type) and is_dataclass(hint)):
                 value = self.value(data.get(name, {}), hint, default, here)
@@ -263,7 +289,7 @@ class RunFileReader:
                 values[name] = value
             elif NoneType in get_args(hint) and (inner := kinds(hint).get("")) is not None:
                 values[name] = unread(inner)
-        for objection in objections(kind, values, told=len(self.problems) > before):
+        for objection in own_problems(kind, values, told=len(self.problems) > before):
             self.objected(path, objection)
         return kind(**values) if len(self.problems) == before else None
 
@@ -284,7 +310,8 @@ class RunFileReader:
         if not fits_type(given, hint):
             names = [name for option in options(hint) for name in literals(option)]
             listed = any(get_origin(option) is tuple for option in options(hint)) and isinstance(given, str)
-            advice = f"; write {self.as_list(given, path)}" if listed else closest_name(given, names)
+            meant = meant_by_value(dotted(path), given) or closest_name(given, names)
+            advice = f"; write {self.as_list(given, path)}" if listed else meant
             self.problem(path, f"{show_value(given)} {describe_misfit(given, wanted(hint))}{advice}")
             return None
         if is_free(hint) and isinstance(default, Mapping):
@@ -307,7 +334,8 @@ class RunFileReader:
         name = given.get("kind", getattr(default, "kind", None)) if len(choices) > 1 else ""
         if not isinstance(name, str) or name not in choices:
             said = "missing:" if name is None else f"{show_value(name)} is not"
-            self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{closest_name(name, choices)}")
+            meant = meant_by_value(f"{dotted(path)}.kind", name) or closest_name(name, choices)
+            self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{meant}")
             self.refuse_unknown(given, {one.name for kind in choices.values() for one in fields(kind)}, path)
             return None
         kind = choices[name]
@@ -354,14 +382,15 @@ class RunFileReader:
     def meant(self, path: Path, known: Collection[str]) -> str:
         """The key that was perhaps meant, of those that this file can have: what the field calls so, the same in
         another table, or one like it in this."""
-        if len(self.problems) >= MANY:
+        if len(self.problems) >= MOST_PROBLEMS:
             return ""  # nobody will see it
         word, here = str(path[-1]), {dotted(other) for other in self.keys}
-        if word.lower() in NEEDLESS:
-            return f"; not needed: {NEEDLESS[word.lower()]}"
-        meant = keys_meant(dotted(path))
+        if word.lower() in NEEDLESS_KEYS:
+            return f"; not needed: {NEEDLESS_KEYS[word.lower()]}"
+        meant = [self.in_part(key, path, known) for key in keys_meant(dotted(path))]
+        here |= {dotted((*path[:-1], name)) for name in known}
         if able := [key for key in meant if key in here]:
-            return f"; use {able[0]} instead{REMARKS.get(word.lower(), '')}"
+            return f"; use {able[0]} instead{remark_on(word, able[0])}"
         if elsewhere := [dotted(other) for other in self.keys if other[-1] == word and other != path]:
             return f"; did you mean {elsewhere[0]!r}?"
         valid = f"; valid keys are {', '.join(known)}"
@@ -371,6 +400,11 @@ class RunFileReader:
         if meant := list(dict.fromkeys([*meant, *others]))[:3]:
             return f"; {self.owner(meant)} has no such setting (other kinds have {' or '.join(meant)})"
         return closest_name(word, known) or valid
+
+    def in_part(self, key: str, path: Path, known: Collection[str]) -> str:
+        """The same key in the table of a part, if that is where it is missing: optimizer.generator.rate"""
+        table, _, name = key.rpartition(".")
+        return dotted((*path[:-1], name)) if len(path) > 2 and path[0] == table and name in known else key
 
     def owner(self, keys: Sequence[str]) -> str:
         """The table of this file in which these keys are missing, by its kind."""

@@ -143,6 +143,11 @@ def text(value: str) -> str:
     return f'"{"".join(map(escaped, value))}"'
 
 
+def override_text(name: str, value: object) -> str:
+    """A setting that was given in Python as an override of a command line."""
+    return f"{name}={text(NONE) if value is None else literal(value, tuple(name.split('.')))}"
+
+
 def escaped(letter: str) -> str:
     if letter in ESCAPES:
         return ESCAPES[letter]

@@ -1,6 +1,7 @@
 """Ctrl-C and polite kills, heard between two steps."""
 
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ def signals() -> Iterator[list[float]]:
         if heard[-1] - heard[0] > AGAIN:
             raise KeyboardInterrupt
 
+    if threading.current_thread() is not threading.main_thread():  # only that one hears signals
+        yield heard
+        return
     before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield heard

@@ -55,15 +55,17 @@ def means(window: Mapping[str, float]) -> dict[str, float]:
 def seed_step(seed: int, step: int, rank: int, *use: int) -> None:
     """All random numbers of a step are a function of these three, and of what they are for, where that is told."""
     numbers = np.random.SeedSequence([seed, step, rank, *use]).generate_state(3, np.uint64)
-    torch.manual_seed(int(numbers[0]) >> 1)
+    # torch.manual_seed writes down its callers for every kind of device that is not here: up to a millisecond a step
+    seed_torch = torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed
+    seed_torch(int(numbers[0]) >> 1)
     random.seed(int(numbers[1]))
     np.random.seed(int(numbers[2]) & 0xFFFFFFFF)
 
 
-def moved(batch: Any, device: torch.device) -> Any:
+def move_batch(batch: Any, device: torch.device) -> Any:
     """A dataclass of tensors on a device."""
     if isinstance(batch, Tensor):
         return batch.to(device)
     if is_dataclass(batch) and not isinstance(batch, type):
-        return replace(batch, **{x.name: moved(getattr(batch, x.name), device) for x in fields(batch)})
+        return replace(batch, **{x.name: move_batch(getattr(batch, x.name), device) for x in fields(batch)})
     return batch

@@ -27,6 +27,7 @@ test('a model is shown its own example, or something that it takes', () => {
 test('an input is told in words, in Python and in the address, and read back', () => {
   const inputs = [
     [{ kind: 'text', text: 'a "b"' }, 'a "b"', '"a \\"b\\""', { text: 'a "b"' }],
+    [{ kind: 'text', text: 'who?', second: 'Ida.' }, 'who?', '"who?", "Ida."', { text: 'who?', second: 'Ida.' }],
     [{ kind: 'pair', source: 'keys?', target: 'Schlüssel?' }, 'keys?', '"keys?"', { text: 'keys?' }],
     [{ kind: 'image', png: PNG }, '', '"picture.png"', { png: PNG }],
     [{ kind: 'caption', image: { kind: 'image', png: PNG }, target: 'a cat' }, '', '"picture.png"', { png: PNG }],

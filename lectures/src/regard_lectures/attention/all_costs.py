@@ -83,8 +83,8 @@ TINTS = {SQUARE: style.SOFT, MIDDLE: style.KEY, HASHED: style.SECOND, LINEAR: st
 
 # What is expected, of exponents
 BOUNDS = {SQUARE: (1.8, 2.1), MIDDLE: (1.2, 2.1), HASHED: (0.9, 1.8), LINEAR: (0.9, 1.2)}
-NAMED = ("local", "linformer", "performer", "perceiver", "lsh")  # those that the spec sheet names besides dense ones
-BESIDE = [name for name, kind in GROWTHS.items() if name not in NAMED and (kind != SQUARE or name == "top-k")]
+NAMED = ("local", "linformer", "performer", "perceiver")  # those of the linear ones of which something is expected
+BESIDE = [name for name, kind in GROWTHS.items() if kind == LINEAR and name not in NAMED]
 LEAN = 1.2  # of bytes at most, where no pair of places has a weight of its own
 LEANLY = [name for name, kind in GROWTHS.items() if kind in (LINEAR, HASHED)]
 

@@ -83,7 +83,7 @@ def checks(numbers: Numbers) -> list[Check]:
         within(
             "explicit: growth of peak bytes, N >= 1024", cost_exponent(sizes[LONG], explicit["bytes"][LONG]), 1.8, 2.1
         ),
-        aside(below("fused: bytes beyond the result at N = 4096 over those at 1024", extra[-1] / extra[3], 1.1)),
+        below("fused: bytes beyond the result at N = 4096 over those at 1024", extra[-1] / extra[3], 1.1),
         aside(below("fused over explicit: peak bytes at N = 4096", fused["bytes"][-1] / explicit["bytes"][-1], 0.05)),
         aside(within("seconds: growth of the explicit form, N = 256 to 2048", middle, 1.8, 2.1)),
         within(

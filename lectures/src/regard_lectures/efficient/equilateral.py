@@ -9,8 +9,9 @@ Differs from the paper: patches of 8 x 8, not 4 x 4, for with 256 of them a step
 of all patches is read, not a class token; positions begin as sines and cosines of the places, so that a training as
 short as this one is not spent on finding out where the patches are.
 
-The paper has the workspace ahead. Here, after 2,500 steps, it is two to four points behind, with a quarter of the
-scores and three quarters of the weights; that few may write helps it a little. Two slots do as well as eight.
+The paper has the workspace ahead. Here, after 2,500 steps, it is behind in two starts of three and ahead in one, where
+self-attention learned badly, with a quarter of the scores and three quarters of the weights. Two slots do as well as
+eight.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from regard.models.workspace import WorkspaceNet
 from regard.nn.latents import fourier_features, spread_over
 from regard.nn.tap import capture
 from regard.zoo import count_parameters
-from regard_lectures.figure import Check, Numbers, above, aside, below, equal, seeded, starts_above
+from regard_lectures.figure import Check, Numbers, above, aside, below, equal, seeded, starts_above, starts_at_least
 from regard_lectures.labelled_images import pixels_of, right, shades
 from regard_lectures.toys import fit
 
@@ -43,14 +44,15 @@ EXPECTED = (
     "scores, and patches with a blob write more than twice their share."
 )
 FOUND = (
-    "Self-attention has 86.7 % right, eight slots 83.0 % if all write and 84.3 % if five do, 1.2 to 5.4 points fewer "
-    "in each of 2 starts, with a quarter of the scores; patches with a blob write 1.5 times their share."
+    "Self-attention has 84.7 % right, eight slots 82.9 % if all write and 84.3 % if five do, with a quarter of the "
+    "scores: 1.1 to 5.7 points fewer in 2 of 3 starts and 1.2 to 6.3 more in one; patches with a blob write 1.6 times "
+    "their share."
 )
-COST = 1300.0
+COST = 830.0
 SEED = 0
 
 IMAGE, PATCH, DIM, DEPTH, HEADS, HIDDEN = 64, 8, 48, 3, 4, 96
-SEEDS, STEPS, BATCH, RATE, TESTS = 2, 2500, 32, 2e-3, 2000
+SEEDS, STEPS, BATCH, RATE, TESTS = 3, 2500, 32, 2e-3, 2000
 BLOB, SMALLEST, LARGEST, EDGE = 2.0, 12.0, 24.0, 4.0  # pixels: a blob's spread, the circles' radii, the margin
 UNEVEN, APART, DRAWS = 1.3, 8.0, 16  # other triangles: longest over shortest side, pixels between corners, at least
 BRIGHT = 4.0  # what the nets are given of white, for nearly all of an image is black
@@ -245,16 +247,14 @@ def checks(numbers: Numbers) -> list[Check]:
     one = fmean(ways["1 slot, 5 write"]["right"])
     return [
         *(
-            starts_above(
+            starts_at_least(
                 f"{name}, over {MAIN[0]}: points",
                 [100 * (ours - theirs) for ours, theirs in zip(ways[name]["right"], all_["right"], strict=True)],
-                -1,
+                0,
             )
             for name in MAIN[1:]
         ),
-        aside(
-            above("share written by patches with a blob over their share", numbers["on blobs"] / numbers["blobs"], 2)
-        ),
+        above("share written by patches with a blob over their share", numbers["on blobs"] / numbers["blobs"], 2),
         aside(below("scores, eight slots over all pairs", hard["scores"] / all_["scores"], 0.3)),
         aside(below("one slot over eight: points", 100 * (one - fmean(hard["right"])), 1)),
         aside(below("weights, workspace over self-attention", hard["weights"] / all_["weights"], 1)),

@@ -113,17 +113,14 @@ def checks(numbers: Numbers) -> list[Check]:
             for name in ("positive, independent", "positive, orthogonal")
         ),
         above(f"large: least error of sines and cosines, up to {MOST:,} directions", min(waves), 3.0),
-        below("large: most error of positives", max(large["positive, orthogonal"]), 0.5),
+        within("large: most error of positives", max(large["positive, orthogonal"]), 0.2, 0.3),
+        within("large: least error of positives", min(large["positive, orthogonal"]), 0.2, 0.3),
         aside(above("large: growth, positive", cost_exponent(counts, large["positive, orthogonal"]), -0.3)),
         aside(
             below("small: error of 4,096 positives over that of a plain mean", relative(numbers, "small", 4096), 0.3)
         ),
-        aside(
-            below(
-                "small: orthogonal / independent",
-                mean_ratio(small, "positive, orthogonal", "positive, independent"),
-                1.0,
-            )
+        below(
+            "small: orthogonal / independent", mean_ratio(small, "positive, orthogonal", "positive, independent"), 1.0
         ),
         aside(
             below(

@@ -12,11 +12,10 @@ from torch import Tensor
 from regard import style
 from regard.models.gpt import GPT, Config
 from regard.nn.mechanisms import Choice
-from regard_lectures.curves import bits, named
+from regard_lectures.curves import bits, named_means
 from regard_lectures.efficient.clothes import SHADES, alone, drawn, held_out
 from regard_lectures.efficient.training import learn, marks
 from regard_lectures.figure import Check, Numbers, aside, seeded, starts_below
-from regard_lectures.toys import means
 
 TITLE = "Pixel by pixel"
 DECKS = ("002",)
@@ -92,12 +91,8 @@ def draw(numbers: Numbers) -> Figure:
     figure = style.page(TITLE, note, height=5.4)
     axes = figure.subplots()
     axes.axhline(bits([numbers["alone"]])[0], color=style.EDGE, lw=1.2, ls=":")
-    curves = {}
-    for name, starts in numbers["losses"].items():
-        for losses in starts:
-            axes.plot(marks(STEPS)[1:], bits(losses)[1:], color=TINTS[name], lw=1, alpha=0.5)
-        curves[name] = marks(STEPS)[1:], bits(means(starts))[1:]
-    named(axes, curves, TINTS, wide=0.22)
+    starts = {name: [bits(losses)[1:] for losses in runs] for name, runs in numbers["losses"].items()}
+    named_means(axes, marks(STEPS)[1:], starts, TINTS, wide=0.22)
     axes.set_xlabel("steps")
     axes.set_title("bits per dimension")
     return figure

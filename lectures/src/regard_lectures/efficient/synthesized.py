@@ -11,7 +11,7 @@ from regard import style
 from regard_lectures.curves import bits
 from regard_lectures.efficient.letters import Course, taught
 from regard_lectures.efficient.training import marks
-from regard_lectures.figure import Check, Numbers, starts_above, starts_below
+from regard_lectures.figure import Check, Numbers, starts_above, starts_at_most, starts_below
 from regard_lectures.toys import means
 
 TITLE = "How much is in comparing at all"
@@ -23,7 +23,7 @@ EXPECTED = (
 )
 FOUND = (
     "Compared scores leave 1.764 nats a letter, learned ones 1.862, drawn and left 2.329, which is worst in 3 of 3 "
-    "starts; the mixture has 1.765, within 0.01 of comparing in 3 of 3 starts and ahead of it in 1."
+    "starts; the mixture has 1.765, within 0.01 of comparing in 3 of 3 starts, but at least as good in 1."
 )
 COST = 1050.0
 SEED = 0
@@ -82,5 +82,5 @@ def checks(numbers: Numbers) -> list[Check]:
             "drawn and left over the worst of all others, nats", [x - others for x in last["fixed random"]], 0
         ),
         starts_below("learned over compared, nats", over["random"], 0.15),
-        starts_below("learned and compared over compared, nats", over["random + vanilla"], 0.01),
+        starts_at_most("learned and compared over compared, nats", over["random + vanilla"], 0),
     ]

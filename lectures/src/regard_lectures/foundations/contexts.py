@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from regard import style
-from regard.models.ngram import AddK, NGram, Whole
+from regard.models.ngram import AddK, IntArray, NGram
 from regard_lectures.figure import Check, Numbers, above, below, equal
 from regard_lectures.foundations.play import numbered, words
 
@@ -39,7 +39,7 @@ def compute() -> Numbers:
     return numbers
 
 
-def runs(ids: Whole, order: int) -> Whole:
+def runs(ids: IntArray, order: int) -> IntArray:
     """All that many letters in a row, each row as one number."""
     rows = np.lib.stride_tricks.sliding_window_view(ids, order)
     return rows @ (int(ids.max()) + 67) ** np.arange(order)
@@ -85,6 +85,11 @@ def checks(numbers: Numbers) -> list[Check]:
     return [
         equal("histories of n = 1", seen[0], 1),
         above("growth of those that are seen, from n to n + 1, least", min(growth), 1.0),
+        below(
+            "share of possible histories that are seen, one n over the n before, n > 2, largest",
+            max(growth[1:]) / numbers["letters"],
+            1.0,
+        ),
         above("by how many times less they grow at the end than possible ones", numbers["letters"] / growth[-1], 10.0),
         below("share of possible histories that are seen, n = 8, as a power of ten", log10(share), -6.0),
         below("histories of n = 8 over letters of the text", seen[-1] / numbers["counted"], 1.0),

@@ -7,7 +7,7 @@ import numpy as np
 
 from regard.data.archives import unpacked_file
 from regard.data.files import find_file as found
-from regard.models.ngram import Whole
+from regard.models.ngram import IntArray
 
 FILE = "tiny_shakespeare/input.txt.gz"
 
@@ -16,8 +16,8 @@ FILE = "tiny_shakespeare/input.txt.gz"
 class Play:
     """Letters as numbers from 0. Two more are for n-grams: a letter that was never seen, and the end."""
 
-    train: Whole
-    held_out: Whole
+    train: IntArray
+    held_out: IntArray
     letters: str
 
     @property

@@ -160,7 +160,7 @@ def symbol(axes: Axes, x: float, y: float, note: str, *, plain: bool) -> None:
 def checks(numbers: Numbers) -> list[Check]:
     listening, memory = ([one[way] for one in numbers["wrong"]] for way in ("listening", "memory"))
     return [
-        aside(in_starts("listening: one wrong note", [count == 1 for count in listening])),
+        in_starts("listening: one wrong note", [count == 1 for count in listening]),
         starts_above("from memory: wrong notes", memory, 1),
         above("from memory: wrong notes, mean of 6 seeds", sum(memory) / SEEDS, 3.0),
         aside(equal("both sing the same up to the first mistake", numbers["alike"], True)),

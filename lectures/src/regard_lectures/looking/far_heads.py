@@ -85,9 +85,7 @@ def checks(numbers: Numbers) -> list[Check]:
         above("spread of heads, the first two layers over the last two", fmean(spread[:2]) / fmean(spread[-2:]), 1),
         below("first two layers: the nearest head over an even look", min(map(min, table[:2])) / even, 0.7),
         above("last two layers: the nearest head over an even look", min(map(min, table[-2:])) / even, 0.6),
-        aside(
-            above("first layer: the farthest head over a convolution's reach", max(table[0]) / numbers["field"][0], 5)
-        ),
+        above("first layer: the farthest head over a convolution's reach", max(table[0]) / numbers["field"][0], 5),
         aside(above("photographs labelled rightly, share", numbers["right"], 0.4)),
         aside(below("before training: largest difference of a layer's heads, pixels", max(before), 1.5)),
         aside(close("an even look, pixels, as the spec sheet's formula has it", even, numbers["counted"], 1e-6)),

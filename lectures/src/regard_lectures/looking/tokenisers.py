@@ -24,8 +24,8 @@ from regard.modalities.text.processor import pad_ids
 from regard.models.vit import Config
 from regard.nn.embed import Patches
 from regard.nn.mask import ALL, Mask
-from regard.nn.patchwork import patch_blocks
 from regard.nn.positions import sinusoid
+from regard.nn.vision_blocks import patch_blocks
 from regard.zoo import count_parameters
 from regard_lectures.figure import Check, Numbers, above, aside, equal, seeded
 from regard_lectures.labelled_images import garments, pixels_of, shades
@@ -49,6 +49,7 @@ SEED = 0
 SIZE = Config(dim=64, depth=3, heads=4, hidden=128)
 STEPS, BATCH, RATE = 1500, 32, 1e-3
 LONGEST = 32  # words of a phrase
+FIVE = 5  # kinds of data that the deck names
 SHOWN = "a warm , funny , engaging film that you will like"
 
 
@@ -258,7 +259,10 @@ def cut_up(axes: Axes, y: float, rows: list[str]) -> None:
 
 
 def checks(numbers: Numbers) -> list[Check]:
-    checks = [aside(equal("encoders: different numbers of weights", len(numbers["encoders"]), 1))]
+    checks = [
+        aside(equal("encoders: different numbers of weights", len(numbers["encoders"]), 1)),
+        equal("kinds of data that it serves, of the five", len(numbers["rows"]), FIVE),
+    ]
     for name, row in numbers["rows"].items():
         checks += [
             above(f"{name}: points right above the most frequent label", 100 * (row["together"] - row["chance"]), 15),

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard import style
 from regard.models.rnn import Config, RNNTranslator
-from regard_lectures.figure import Check, Numbers, aside, seeded, starts_above, starts_within
+from regard_lectures.figure import Check, Numbers, seeded, starts_above, starts_within
 
 TITLE = "Reading in reverse, to write in order"
 DECKS = ("004",)
@@ -25,8 +25,8 @@ EXPECTED = (
     " good order reaches 0.93 to 0.95, the bad one 0.67 to 0.83 (copy) and 0.67 to 0.74."
 )
 FOUND = (
-    "The good order leads by 0.60 or more at each of 300, 600 and 900 steps and ends at 0.96 to 0.97; the bad one "
-    "ends at 0.18 to 0.34, far below what was expected; in each of 3 starts."
+    "The good order leads by 0.60 or more at each of 300, 600 and 900 steps and ends at 0.96 to 0.97, a little "
+    "above what was expected; the bad one ends at 0.18 to 0.34, far below; in each of 3 starts."
 )
 COST = 52.0
 SEED = 0
@@ -36,7 +36,7 @@ STEPS, EVERY, BATCH, RATE, SEEDS = 900, 50, 64, 3e-3, 3
 TASKS, WAYS = ("copy", "reverse"), ("in order", "in reverse")
 START = 0
 
-GOOD = (0.91, 0.97)  # near 0.93 to 0.95: what the better order reached when the setting was first tried
+GOOD = (0.93, 0.95)  # what the better order reached when the setting was first tried
 BAD = {"copy": (0.67, 0.83), "reverse": (0.67, 0.74)}  # what the worse order reached then
 
 
@@ -124,6 +124,6 @@ def checks(numbers: Numbers) -> list[Check]:
         for step in (300, 600, 900):
             leads = [a - b for a, b in zip(at(good, step), at(bad, step), strict=True)]
             checks.append(starts_above(f"{task}, step {step}: read {better} over read {worse}", leads, 0.1))
-        checks.append(aside(starts_within(f"{task}, read {better}, step 900", at(good, 900), *GOOD)))
-        checks.append(aside(starts_within(f"{task}, read {worse}, step 900", at(bad, 900), *BAD[task])))
+        checks.append(starts_within(f"{task}, read {better}, step 900", at(good, 900), *GOOD))
+        checks.append(starts_within(f"{task}, read {worse}, step 900", at(bad, 900), *BAD[task]))
     return checks

@@ -148,7 +148,7 @@ def checks(numbers: Numbers) -> list[Check]:
     apart = [max(start) - min(start) for start in zip(*bits, strict=True)]
     return [
         aside(above("weights, fewest over most", min(weights) / max(weights), 0.99)),
-        starts_below("held-out bits, worst depth over best", apart, 0.3),
+        aside(starts_below("held-out bits, worst depth over best", apart, 0.3)),  # a bound that is as old as the run
         aside(
             starts_above(
                 "bits below those of pairs of letters, worst depth",

@@ -96,6 +96,7 @@ def checks(numbers: Numbers) -> list[Check]:
     return [
         starts_above("with: evenness at the end, worst layer", worst, 0.9),
         starts_below("without: evenness at the end, best layer", best, 0.8),
+        below("without: the same, best of all starts", max(best), 0.8),
         aside(below(f"without: evenness after {EVERY} steps, best of layers and seeds", max(early), 0.75)),
         aside(
             above("with less without at the end, worst of one against best of the other", min(worst) - max(best), 0.1)

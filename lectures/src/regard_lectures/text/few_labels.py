@@ -88,7 +88,7 @@ def checks(numbers: Numbers) -> list[Check]:
     gone = losses[0] - losses[-1]
     leads = [100 * (read - new) for read, new in zip(found[TOLD], found[SCRATCH], strict=True)]
     return [
-        aside(above("loss of hidden words that is gone, from the first measurement to the last", gone, 0)),
+        above("loss of hidden words that is gone, from the first measurement to the last", gone, 0),
         starts_above("right labels: read before over from scratch, points, draw by draw", leads, 0),
         above(
             "right labels: the worst of read before over the best from scratch",

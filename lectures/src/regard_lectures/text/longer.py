@@ -171,7 +171,7 @@ def checks(numbers: Numbers) -> list[Check]:
             for name in NETS
         ),
         starts_above("whole rows, distances over sinusoids up to 12, least", leads(numbers, "rows", some), 0.1),
-        starts_above("whole rows, the same at every length beyond training", leads(numbers, "rows", beyond), -1e-9),
+        starts_above("whole rows, the same at every length beyond training", leads(numbers, "rows", beyond), 0),
         starts_above("letters, the same at every length beyond training", leads(numbers, "letters", beyond), 0),
         aside(within("weights, one over the other", ratio, 0.95, 1.05)),
     ]

@@ -14,7 +14,7 @@ from torch import nn
 
 from regard import style
 from regard.models.cait import CaiT, Config
-from regard_lectures.figure import Check, Numbers, above, aside, in_starts, starts_above, told_each
+from regard_lectures.figure import Check, Numbers, above, aside, starts_above, starts_at_least
 from regard_lectures.vision.late_token import Inserted
 from regard_lectures.vision.lessons import SETS, Course, class_of
 from regard_lectures.vision.starts import leads, learned
@@ -82,11 +82,10 @@ def checks(numbers: Numbers) -> list[Check]:
     right = {name: numbers[name]["right"] for name in WAYS}
     sizes = sorted(numbers[name]["weights"] for name in WAYS)
     late, late_none, first, first_none = right.values()
-    later = leads(late, first)
     return [
         aside(above("weights, fewest over most", sizes[0] / sizes[-1], 0.97)),
         *(aside(above(f"{name}: share of right labels, the worst start", min(right[name]), 0.3)) for name in WAYS),
         starts_above("LayerScale over none, token first: points", leads(first, first_none), 0),
         starts_above("LayerScale over none, token late: points", leads(late, late_none), 0),
-        told_each(later, in_starts("late over first, LayerScale: points", [lead >= 0 for lead in later], ">= 0")),
+        starts_at_least("late over first, LayerScale: points", leads(late, first), 0),
     ]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from regard import style
 from regard.models.detr import PRESETS
 from regard.zoo import count_parameters, empty_net
-from regard_lectures.figure import Check, Numbers, close
+from regard_lectures.figure import Check, Numbers, equal
 
 TITLE = "What was published of DETR"
 DECKS = ("003",)
@@ -62,6 +62,6 @@ def draw(numbers: Numbers) -> Figure:
 def checks(numbers: Numbers) -> list[Check]:
     quoted = numbers["quoted"]
     return [
-        close(f"{name}: weights, millions", count / 1e6, quoted[name]["weights"], 0.7)
+        equal(f"{name}: weights, whole millions", count // 10**6, quoted[name]["weights"])
         for name, count in numbers["counted"].items()
     ]

@@ -39,8 +39,8 @@ EXPECTED = (
     " knows its own by heart."
 )
 FOUND = (
-    "After long training the full recipe has 39.1 %, none 34.2 %, ahead by 4.85 and 4.90 points; without it the net "
-    "knows 100 % of its images, with it 68 %."
+    "After long training the full recipe has 39.1 %, none 34.2 %, ahead by 4.85 and 4.90 points in 2 of 2 starts; "
+    "without it the net knows 100 % of its images, with it 68 %."
 )
 COST = 2700.0
 SEED = 0
@@ -167,6 +167,6 @@ def checks(numbers: Numbers) -> list[Check]:
     return [
         starts_above("full recipe over none, long training: points", leads(full, none), 0),
         aside(starts_above("full recipe: points won by learning longer", leads(full, short["full recipe"]), 0)),
-        aside(above("without recipe: share of its own images that the net knows", numbers["known"]["none"], 0.97)),
+        above("without recipe: share of its own images that the net knows", numbers["known"]["none"], 0.97),
         aside(above("every part alone: labelled rightly, share", min(map(fmean, short.values())), 0.2)),
     ]

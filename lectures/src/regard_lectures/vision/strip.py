@@ -26,8 +26,8 @@ EXPECTED = (
     "areas are 2 to 33 % of the image."
 )
 FOUND = (
-    "Labels are off by at most 3e-8 of the pixels' share and of the blend's; erased are 1.8 to 33.9 % of the pixels, "
-    "whose sides are whole numbers."
+    "Labels are off by at most 3e-8 of the pixels' share and of the blend's; erased are 1.8 to 33.9 % of the pixels, a "
+    "little beyond 2 to 33 %, as sides are whole numbers of pixels."
 )
 COST = 4.0
 SEED = 0
@@ -137,8 +137,8 @@ def checks(numbers: Numbers) -> list[Check]:
         below("CutMix: share of pixels less the label's weight, largest", numbers["off"]["cutmix"], 1e-6),
         below("mixup: share of the blend less the label's weight, largest", numbers["off"]["mixup"], 1e-6),
         below("labels sum to 1, to within", numbers["sums"], 1e-6),
-        within("Random Erasing: smallest area, share", low, 0.01, 0.05),
-        within("Random Erasing: largest area, share", high, 0.25, 0.36),
+        within("Random Erasing: smallest area, share", low, 0.02, 0.05),
+        within("Random Erasing: largest area, share", high, 0.25, 0.33),
         equal("Cutout: pixels of a whole square", most, float(SIDE**2)),
         below("Cutout: fewest pixels, over the edge", least, SIDE**2),
     ]

@@ -158,7 +158,7 @@ def checks(numbers: Numbers) -> list[Check]:
         aside(above("photographs labelled rightly, share", numbers["right"], 0.4)),
         above("similarity to four neighbours over that to far places", near["neighbours"] - near["far"], 0.1),
         aside(below("the same before training", untaught, 0.05)),
-        aside(above("similarity to the same row or column over that to others", rows, 0.0)),
+        above("similarity to the same row or column over that to others", rows, 0.0),
         aside(above("places whose map peaks on themselves, share", numbers["peak"], 0.99)),
         above("neighbouring pixels of 8 components, correlation", numbers["smooth"], 0.3),
         aside(above("the same, over that before training", numbers["smooth"] - numbers["smooth before"], 0.2)),

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from regard.data.faults import Fault, printable
 from regard.data.locations import DataPlace, open_place, shown_path
-from regard.data.rows import Numbers
+from regard.data.rows import IntegerArray
 from regard.errors import InputError
 from regard.modalities.images.checks import ImageCheck, check_images
 from regard.modalities.images.processor import Images, pixel_counts
@@ -86,7 +86,7 @@ class BoxedImages:
         self.labels, self.lengths = tuple(labels), pixel_counts(findings, images)
         self.faults, self.bad_boxes = tuple(report.faults), tuple(report.boxes)  # the second are some of the first
         self.clipped = tuple(report.clipped)
-        self.sizes: Numbers = np.array([x[:2] for x in findings], np.int64).reshape(-1, 2)  # (n, 2): width, height
+        self.sizes: IntegerArray = np.array([x[:2] for x in findings], np.int64).reshape(-1, 2)  # (n, 2): width, height
         self.starts = np.cumsum([0, *(len(one.boxes) for one in drawn)])  # boxes of image i: from i to i + 1
         every = [box for one in drawn for box in one.boxes]
         self.boxes = torch.tensor([box.corners for box in every], dtype=torch.float64).reshape(-1, 4)
@@ -108,7 +108,7 @@ class BoxedImages:
     def where(self, i: int) -> str:
         return shown_path(self.place, self.names[i])
 
-    def things(self) -> Numbers:
+    def things(self) -> IntegerArray:
         """How many there are to be found in each image.  -> (n,)"""
         before = np.concatenate([[0], np.cumsum(self.classes.numpy() >= 0)])
         return before[self.starts[1:]] - before[self.starts[:-1]]

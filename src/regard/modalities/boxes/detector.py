@@ -95,7 +95,7 @@ class Detector:
     def seen(self, picture: Picture) -> tuple[Tensor, tuple[int, int]]:
         """(channels, rows, columns), normalised, and the width and height that it had"""
         image = source(picture)
-        return self.images.normalise(self.images.shrink(image)), upright_size(image)
+        return self.images.enter(self.net, self.images.shrink(image)), upright_size(image)
 
     def thing(self, kind: int, score: float, box: Sequence[float], size: tuple[int, int]) -> Thing:
         """A box may reach out of the image a little, and is cut there."""

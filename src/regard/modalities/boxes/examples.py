@@ -69,7 +69,7 @@ def image_with_boxes(finding: Detector, picture: Picture) -> Example:
             sure=lambda output, first: thought(output.logits, first.logits, query),
         )
 
-    inputs = (finding.images.normalise(image)[None],)
+    inputs = (finding.images.enter(finding.net, image)[None],)
     example = Example(inputs, tell, ("image",), lambda: image_record(image), image=image, sure=sure, alone=alone)
     return example
 

@@ -8,6 +8,7 @@ import numpy as np
 from regard.data.rows import Rows, Subset
 from regard.errors import first_of
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, RunPlan, SplitBatches, Template
 from regard.nn.config import not_above_zero, not_at_least, refuse
 from regard.tasks.task import Task
@@ -69,10 +70,13 @@ TEMPLATE = Template(
     schedule=CosineSchedule(warmup=500),
 )
 BATCHES = "regard.modalities.boxes.batching"
+CALL = NetCall("forward", "images, sizes", "DETROutput: logits (b, queries, classes + 1), boxes (b, queries, 4)")
+NEEDS: NeedsByMedia = {("image",): NetNeeds((CALL,), ("channels", "classes", "queries"))}
 GOAL = Goal(
     Detection,
     {"boxes": f"{BATCHES}:box_batches", "shapes": f"{BATCHES}:shape_batches"},
     task_of,
     {"detect": TEMPLATE},
     remarks=remarks,
+    needs=NEEDS,
 )

@@ -206,6 +206,6 @@ def averaged(right: Tensor, wrong: Tensor, wanted: Tensor) -> Tensor:
     within = hits - (right.cumsum(0) - right)[place]  # the how manieth of its count, from 1
     misses = (wrong.cumsum(0) - wrong)[place] + wrong[place] * within / (right[place] + 1)
     best = (hits / (hits + misses)).flip(0).cummax(0).values.flip(0)
-    asked = torch.linspace(0, 1, RECALLS, dtype=torch.float64, device=right.device)
+    asked = torch.arange(RECALLS, dtype=torch.float64, device=right.device) * 0.01  # linspace rounds some otherwise
     reached = torch.searchsorted(hits / wanted, asked)
     return torch.where(reached < len(best), best[reached.clamp(max=len(best) - 1)], 0.0).mean()

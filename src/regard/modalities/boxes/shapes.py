@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regard.data.counter_rng import SHAPES, philox, uniform_samples
 from regard.data.faults import Fault
-from regard.data.rows import Numbers
+from regard.data.rows import IntegerArray
 from regard.errors import InputError
 
 from .annotations import Boxed
@@ -41,7 +41,7 @@ class Shapes:
             )
         self.count, self.seed, self.side, self.most = count, seed, side, most
         self.faults: tuple[Fault, ...] = ()
-        self.lengths: Numbers | None = None
+        self.lengths: IntegerArray | None = None
         self.labels = SHAPE_NAMES
 
     def __len__(self) -> int:

@@ -7,8 +7,9 @@ DETECT = Verb(
     "Detect objects in images: labels, scores and bounding boxes in pixels; optionally draw them.",
     {"image": "regard.modalities.boxes.runners:detect"},
     answers={"image": "regard.modalities.boxes.detector:Detections"},
+    views={"image": "regard.modalities.boxes.views:BOXES"},
     command="regard.cli.detect:run",
     cannot="cannot detect objects",
     use="a detr",
-    example="regard.modalities.boxes.runners:example",
+    examples={"image": "regard.modalities.boxes.runners:example"},
 )

@@ -16,7 +16,7 @@ import numpy as np
 
 from regard.data.faults import Fault, fault_at, printable
 from regard.data.locations import DataPlace
-from regard.data.rows import Numbers, Rows, split_indices
+from regard.data.rows import IntegerArray, Rows, split_indices
 from regard.modalities.images.checks import check_images
 from regard.modalities.images.processor import Images
 
@@ -33,7 +33,7 @@ class CaptionedImages:
         self,
         table: Rows,
         place: DataPlace,
-        kept: Numbers,
+        kept: IntegerArray,
         names: Sequence[str],
         images: Images,
         faults: Sequence[Fault] = (),
@@ -41,7 +41,7 @@ class CaptionedImages:
         assert table.lengths is not None
         self.table, self.place, self.kept, self.names = table, place, kept, tuple(names)
         self.images, self.faults = images, faults
-        self.lengths: Numbers = table.lengths[kept, 1:]  # of the captions, in bytes
+        self.lengths: IntegerArray = table.lengths[kept, 1:]  # of the captions, in bytes
 
     def __len__(self) -> int:
         return len(self.kept)
@@ -68,7 +68,7 @@ class CaptionedImages:
             found.setdefault(name, []).append(i)
         return found
 
-    def some(self, rows: Numbers, images: Images, faults: Sequence[Fault] = ()) -> "CaptionedImages":
+    def some(self, rows: IntegerArray, images: Images, faults: Sequence[Fault] = ()) -> "CaptionedImages":
         """Some of the rows, under new numbers, their images prepared by ``images``."""
         names = [self.names[i] for i in rows.tolist()]
         return CaptionedImages(self.table, self.place, self.kept[rows], names, images, faults)

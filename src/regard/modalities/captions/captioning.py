@@ -22,6 +22,7 @@ from regard.modalities.text.writing import GeneratedText, generated_text, requir
 
 from .processor import Captions
 
+IMAGES_AT_ONCE = 16
 LONGEST = 64  # tokens of a sentence, unless told otherwise
 
 
@@ -50,8 +51,13 @@ class Describing:
         self.begin, _ = framing_tokens(captions.text, symbols)
 
     def describe(self, pictures: Sequence[Picture], decoding: Decoding) -> list[list[GeneratedText]]:
-        """The best sentences for each image; ``decoding`` is as for a translation."""
-        return [self.told(self.seeing.take(picture), decoding, i)[0] for i, picture in enumerate(pictures)]
+        """The best sentences for each image, some at a time; ``decoding`` is as for a translation."""
+        images, found = self.seeing.images, list[list[GeneratedText]]()
+        together = 1 if images.size is None or images.fit == "within" else IMAGES_AT_ONCE
+        for start in range(0, len(pictures), together):
+            some = [self.seeing.take(picture) for picture in pictures[start : start + together]]
+            found += self.told(torch.cat(some), decoding, start)
+        return found
 
     @torch.inference_mode()
     def told(self, images: Tensor, decoding: Decoding, first: int = 0) -> list[list[GeneratedText]]:

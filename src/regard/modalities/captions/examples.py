@@ -3,7 +3,7 @@
 from regard.look.examples import Example, image_record
 from regard.modalities.images.classifier import read_pixels
 from regard.modalities.inputs import Picture
-from regard.modalities.text.examples import GREEDY, written_example
+from regard.modalities.text.examples import USUAL, written_example
 from regard.modalities.text.translator import check_text
 
 from .captioning import Describing
@@ -12,9 +12,9 @@ from .captioning import Describing
 def captioned_image(describing: Describing, picture: Picture, target: str | None) -> Example:
     """Without a caption, the model writes it."""
     image = read_pixels(describing.seeing.images, picture)
-    images = describing.seeing.images.normalise(image)[None]
+    images = describing.seeing.images.enter(describing.seeing.net, image)[None]
     if target is None:
-        best = describing.told(images, GREEDY)[0][0]
+        best = describing.told(images, USUAL)[0][0]
         target, ids = best.text, list(best.ids)
     else:
         ids = describing.literal.ids([check_text(target)])[0]

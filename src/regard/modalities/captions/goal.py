@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetNeeds
 from regard.modalities.run_parts import Goal, RunPlan, SplitBatches, Template
 from regard.modalities.text.runners import text_processor
+from regard.modalities.text.tasks.translation import ENCODER_DECODER_CALLS
 from regard.nn.config import not_shares, refuse
 from regard.tasks.task import Task
 from regard.train.optimizers import AdamW
@@ -51,10 +53,12 @@ TEMPLATE = Template(
     schedule=CosineSchedule(warmup=200),
 )
 BATCHES = "regard.modalities.captions.batching"
+NEEDS: NeedsByMedia = {("image", "text"): NetNeeds(ENCODER_DECODER_CALLS, ("channels", "vocab"))}
 GOAL = Goal(
     Description,
     {"captions": f"{BATCHES}:caption_batches", "scenes": f"{BATCHES}:scene_batches"},
     task_of,
     {"describe": TEMPLATE},
     measure=measure_captions,
+    needs=NEEDS,
 )

@@ -22,5 +22,7 @@ def symbols(plan: RunPlan, captions: Captions) -> Symbols:
     return text.symbols(plan, captions.text)
 
 
-CAPTIONS = replace(text.TEXT, processor=processor_of, sizes=sizes, symbols=symbols)
-GENERATED = replace(text.GENERATED, processor=processor_of, sizes=sizes, symbols=symbols)
+CAPTION_PREPARATION = replace(text.TEXT_PREPARATION, processor=processor_of, sizes=sizes, symbols=symbols)
+GENERATED_CAPTION_PREPARATION = replace(
+    text.GENERATED_TEXT_PREPARATION, processor=processor_of, sizes=sizes, symbols=symbols
+)

@@ -5,7 +5,7 @@ from typing import Any
 
 from regard.errors import CheckpointError, ConfigError
 from regard.modalities.images import processor_kind as images
-from regard.modalities.processor import ForeignFolder, ProcessorFolder, ProcessorKind
+from regard.modalities.processor import ExampleProcessor, ForeignFolder, ProcessorFolder, ProcessorKind
 from regard.modalities.text import processor_kind as text
 from regard.models.family import Family
 
@@ -16,7 +16,7 @@ def read(data: Mapping[str, Any], home: ProcessorFolder) -> Captions:
     where = str(home.folder / "regard.json")
     if set(data) != {"kind", "images"} or not isinstance(data["images"], dict):
         raise ConfigError("invalid captions processor", where=where, got=f"keys {', '.join(data)}"[:200])
-    words = text.read_tokenizer(home, "")
+    words = text.read_tokenizer(home)
     if words is None:
         raise CheckpointError("the processor is missing a file", where=str(home.folder), expected=text.FILE)
     return Captions(images.read(data["images"], home), words)
@@ -34,4 +34,9 @@ def blank(family: Family, config: Any, words: Any) -> Captions:
     return Captions(images.blank(family, config, None), words)
 
 
-CAPTIONS = ProcessorKind(frozenset({"image", "text"}), (text.FILE,), read, read_foreign, export, blank)
+def example(family: Family, config: Any) -> ExampleProcessor:
+    words = text.example(family, config)
+    return ExampleProcessor(Captions(images.example(family, config).processor, words.processor), words.symbols)
+
+
+CAPTIONS = ProcessorKind(frozenset({"image", "text"}), (text.FILE,), read, read_foreign, export, blank, example)

@@ -7,8 +7,9 @@ DESCRIBE = Verb(
     "Write a caption for each image.",
     {"image": "regard.modalities.captions.runners:describe"},
     answers={"image": "regard.modalities.captions.runners:ImageDescription"},
+    views={"image": "regard.modalities.captions.views:CAPTIONS"},
     command="regard.cli.describe:run",
     cannot="cannot describe images",
     use="an image captioning model such as captioner",
-    example="regard.modalities.captions.runners:example",
+    examples={"image": "regard.modalities.captions.runners:example"},
 )

@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.data.batches import Batches
 from regard.data.counter_rng import AUGMENT, MIX, philox
 from regard.data.order import Order
-from regard.data.repeated import Repeated, RepeatedOrder
+from regard.data.repeated import RepeatedOrder, RepeatedRows
 from regard.data.rows import Rows
 from regard.nn.config import not_above_zero, not_at_least, not_positive, refuse
 from regard.tasks.classify import ClassifyBatch
@@ -117,7 +117,7 @@ def augmented(rows: Rows, images: Images, augment: Augment, *, batch: int, class
     order: Order | RepeatedOrder = Order(len(rows), rows=batch, seed=seed)
     if augment.copies > 1:
         order = RepeatedOrder(len(rows), rows=batch, copies=augment.copies, seed=seed)
-        rows = Repeated(rows, augment.copies)
+        rows = RepeatedRows(rows, augment.copies)
     return Augmented(rows, order, images, augment, classes, seed)
 
 

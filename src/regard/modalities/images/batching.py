@@ -8,7 +8,7 @@ import torch
 from regard.data.batches import Batches
 from regard.data.faults import Fault
 from regard.data.order import Order
-from regard.data.rows import Numbers, Rows
+from regard.data.rows import IntegerArray, Rows, labels_of_rows
 from regard.modalities.run_parts import OpenedData, ReadingLimits, RunPlan, SplitBatches
 from regard.tasks.classify import ClassifyBatch
 
@@ -45,13 +45,14 @@ class ImageMaker:
         return ClassifyBatch(pixels, torch.tensor([row.label for row in rows]))
 
 
-class Prepared:
+class PreparedRows:
     """Rows that were read whole, prepared as they are in use: what is held out of such."""
 
     def __init__(self, rows: Rows, images: Images) -> None:
         self.source, self.images = rows, images
+        self.row_labels = labels_of_rows(rows)
         self.faults: Sequence[Fault] = rows.faults
-        self.lengths: Numbers | None = None
+        self.lengths: IntegerArray | None = None
 
     def __len__(self) -> int:
         return len(self.source)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import PIL
 
 from regard.data.archives import cache_folder, exclusive_lock
-from regard.data.faults import DamagedError, PassingError
+from regard.data.faults import DamagedError, TransientError
 from regard.data.locations import DataPlace, FileStamp
 from regard.errors import InputError
 
@@ -93,7 +93,7 @@ def check_group(
         try:
             stamps.append(place.stamp(name))
             found.append(memory.known.get((name, stamps[-1])))
-        except PassingError as reason:
+        except TransientError as reason:
             stamps.append(FileStamp(0, 0))
             found.append(ImageCheck(UNKNOWN, UNKNOWN, str(reason)))
     new = [i for i, finding in enumerate(found) if finding is None]
@@ -107,7 +107,7 @@ def look(place: DataPlace, name: str) -> ImageCheck:
         raw = place.read(name)
         with ROOM.taken(told_pixels(raw)):
             width, height = measured(raw)
-    except PassingError as reason:
+    except TransientError as reason:
         return ImageCheck(UNKNOWN, UNKNOWN, str(reason))
     except DamagedError as reason:
         return ImageCheck(0, 0, str(reason))

@@ -39,7 +39,7 @@ class ImageClassifier:
 
     def take(self, picture: Picture) -> Tensor:
         """-> (1, channels, height, width), normalised"""
-        return self.images.normalise(read_pixels(self.images, picture))[None]
+        return self.images.enter(self.net, read_pixels(self.images, picture))[None]
 
     def classify(self, pictures: Sequence[Picture]) -> list[ImageClassification]:
         """Some at a time; where images keep their sizes or forms, one by one."""

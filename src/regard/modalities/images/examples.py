@@ -23,7 +23,7 @@ def labelled_image(seeing: ImageClassifier, picture: Picture) -> Example:
     def names(classes: Sequence[int]) -> tuple[str, ...]:
         return tuple(seeing.labels[i] for i in classes) if seeing.labels else numbered_labels(classes)
 
-    inputs = (seeing.images.normalise(image)[None],)
+    inputs = (seeing.images.enter(seeing.net, image)[None],)
     return Example(
         inputs, tell, ("image",), lambda: image_record(image), image=image, names=names, sure=answer_log_probability
     )

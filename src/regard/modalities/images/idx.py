@@ -84,6 +84,7 @@ class IdxImages:
         self.labels = tuple(map(str, range(int(self.targets.max()) + 1)) if labels is None else labels)
         known = self.targets < len(self.labels)
         self.numbers = np.flatnonzero(known)
+        self.row_labels = self.targets[self.numbers].astype(np.int64)
         self.faults = [
             Fault(str(targets), i + 1, f"label {self.targets[i]} is out of range for {len(self.labels)} labels")
             for i in np.flatnonzero(~known).tolist()

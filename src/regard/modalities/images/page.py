@@ -3,6 +3,7 @@
 import base64
 import binascii
 import io
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -77,7 +78,7 @@ def written_in(address: str) -> bytes:
 # Examples ----------------------------------------------------------------------------------------
 
 
-def image_example(name: str) -> dict[str, Any]:
+def image_example(name: str, verbs: Sequence[str]) -> dict[str, Any]:
     return {"kind": "image", "png": seven() if name == "digits" else shapes()}
 
 

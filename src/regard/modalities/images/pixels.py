@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 from PIL import ExifTags, Image, UnidentifiedImageError
 
-from regard.data.faults import DamagedError, PassingError, printable
+from regard.data.faults import DamagedError, TransientError, printable
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")  # no more: each decoder is a door
 PIXELS = 50_000_000  # of an image, which takes 4 bytes for each, and as much again where a copy is asked for
@@ -120,7 +120,7 @@ def in_words(largest: int) -> Iterator[None]:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise DamagedError(f"the image has more than {largest} pixels") from None
     except MemoryError:
-        raise PassingError("not enough memory to decode the image") from None
+        raise TransientError("not enough memory to decode the image") from None
     except Exception as error:  # a decoder may raise anything: struct.error, SyntaxError, IndexError ...
         raise DamagedError(f"the image is corrupt: {decode_error(error)}") from None
 

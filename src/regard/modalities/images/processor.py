@@ -8,6 +8,7 @@ Either may be a zip archive too. The content of a file says what it is, not its 
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,15 +18,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
+from torch import Tensor, nn
 
+from regard.data.encodings import decoded_bytes
 from regard.data.faults import DamagedError, Fault, printable
 from regard.data.locations import DataFolder, DataPlace, open_place, shown_path
-from regard.data.rows import Numbers
+from regard.data.rows import IntegerArray
+from regard.data.table_format import delimiter_of_text, has_quotes
 from regard.errors import ConfigError, InputError, first_of
 from regard.nn.config import not_positive, parse, refuse
 
 from .checks import ImageCheck, check_images
+from .medium import SUFFIXES
 from .pixels import (
     LARGE,
     PIXELS,
@@ -46,9 +50,7 @@ FILTERS = {
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
 }
-SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".pgm", ".ppm", ".pbm")
 TABLES = {"labels.tsv": "\t", "labels.csv": ","}
-QUOTING: dict[str, Literal[0, 3]] = {"labels.tsv": csv.QUOTE_NONE, "labels.csv": csv.QUOTE_MINIMAL}
 HEADINGS = ("file", "filename", "file_name", "image", "path")  # of a table's first column
 
 
@@ -60,6 +62,7 @@ class Images:
     fit: Literal["stretch", "crop", "within"] = "stretch"  # the whole image, a square from its middle, or its own form
     shorter: int | None = None  # what the shorter side, or for "stretch" both, is scaled to before the middle is cut
     # out; for "within", what it is scaled to unless the longer one would then be above the size
+    margin: Literal["round", "floor"] = "round"  # half of what is cut off, where that is no whole pixel
     filter: Literal["nearest", "box", "bilinear", "bicubic", "lanczos"] = "bilinear"
     channels: int = 3  # or 1: grey
     mean: tuple[float, ...] = (0.5,)  # one for all channels or one for each, where black is 0 and white 1
@@ -121,7 +124,8 @@ class Images:
         wide = high = shorter = self.shorter or size
         if self.fit == "crop":
             wide, high = shorter * width // min(width, height), shorter * height // min(width, height)
-        left, top = round((wide - size) / 2), round((high - size) / 2)
+        half = round if self.margin == "round" else math.floor
+        left, top = half((wide - size) / 2), half((high - size) / 2)
         across, down = width / wide, height / high
         box = (left * across, top * down, min(width, (left + size) * across), min(height, (top + size) * down))
         return image.resize((size, size), FILTERS[self.filter], box)
@@ -159,6 +163,10 @@ class Images:
         """Scale to 0 to 1 and normalise by mean and deviation: (..., c, h, w), 0 to 255 -> the same shape, float32"""
         mean, std = (torch.tensor(x, device=pixels.device)[:, None, None] for x in (self.mean, self.std))
         return (pixels / 255 - mean) / std
+
+    def enter(self, net: nn.Module, pixels: Tensor) -> Tensor:
+        """The same in the precision of a net's weights, which a file may keep in float64."""
+        return self.normalise(pixels).to(next((x.dtype for x in net.parameters()), torch.float32))
 
     @property
     def media(self) -> dict[str, "Images"]:
@@ -216,10 +224,11 @@ class LabelledImages:
         labels: Sequence[str],
         images: Images,
         faults: Sequence[Fault],
-        lengths: Numbers | None,
+        lengths: IntegerArray | None,
     ) -> None:
         self.place, self.names, self.images = place, tuple(names), images
         self.targets: NDArray[np.int64] = np.array(targets, np.int64)
+        self.row_labels = self.targets
         self.labels, self.faults, self.lengths = tuple(labels), tuple(faults), lengths
 
     def __len__(self) -> int:
@@ -316,10 +325,12 @@ def in_table(place: DataPlace, table: str, faults: list[Fault]) -> Iterator[Name
     """A file and its label in each line; the first line may be a heading."""
     file = shown_path(place, table)
     try:
-        text = place.read(table).decode("utf-8-sig")
+        text = decoded_bytes(place.read(table))
     except (DamagedError, UnicodeDecodeError) as error:
         raise InputError("the label table cannot be read", where=file, got=str(error)) from None
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=TABLES[table], quoting=QUOTING[table], strict=True)
+    sign = delimiter_of_text(text, (1, 2), TABLES[table])
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if has_quotes(sign, TABLES[table]) else csv.QUOTE_NONE
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=sign, quoting=quoting, strict=True)
     seen: dict[str, int] = {}
     while True:
         try:

@@ -7,13 +7,20 @@ from typing import Any
 
 from regard.errors import CheckpointError, ConfigError
 from regard.interop import image_preparation
-from regard.modalities.processor import ForeignFolder, MissingProcessor, ProcessorFolder, ProcessorKind
+from regard.modalities.processor import (
+    ExampleProcessor,
+    ForeignFolder,
+    MissingProcessor,
+    ProcessorFolder,
+    ProcessorKind,
+)
 from regard.models.family import Family
 from regard.storage.documents import json_bytes, read_json
 
 from .processor import Images
 
 SIDE = 96  # of images for a net that takes any size
+SMALL = 16  # of those in its example
 
 
 def read(data: Mapping[str, Any], home: ProcessorFolder) -> Images:
@@ -48,7 +55,7 @@ def sized(images: Images, home: ProcessorFolder, where: Path) -> Images:
 
 def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> Images | MissingProcessor:
     """As timm's config tells it or the file of transformers beside it, or why neither does so in words that we have."""
-    path, size = home.folder / image_preparation.FILE, home.get("image")
+    path, size = home.folder / image_preparation.PREPROCESSOR_FILE, home.get("image")
     line = image_preparation.sample(size, home.config.channels, detects="detect" in home.family.tasks)
     fix = f"write a file with this line, with the mean and standard deviation of the training:\n{line}"
     told = image_preparation.from_timm(data, size)
@@ -58,7 +65,7 @@ def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> I
         given = read_json(path)
         told = image_preparation.from_transformers(given, home.config.channels)
         if told is None:
-            return MissingProcessor(str(path), image_preparation.obstacle(given), fix)
+            return MissingProcessor(str(path), image_preparation.unsupported_setting(given), fix)
     try:
         found = with_channels(Images.from_data(told, str(path)), home, path)
     except (CheckpointError, ConfigError) as error:
@@ -72,7 +79,9 @@ def export(images: Images, folder: ForeignFolder) -> ForeignFolder:
         more = image_preparation.to_timm(images.to_data()) or {}
         return replace(folder, config={**config, "pretrained_cfg": config["pretrained_cfg"] | more})
     told = image_preparation.to_transformers(images.to_data())
-    return replace(folder, files={**folder.files, **({image_preparation.FILE: json_bytes(told)} if told else {})})
+    return replace(
+        folder, files={**folder.files, **({image_preparation.PREPROCESSOR_FILE: json_bytes(told)} if told else {})}
+    )
 
 
 def blank(family: Family, config: Any, words: object) -> Images:
@@ -80,4 +89,9 @@ def blank(family: Family, config: Any, words: object) -> Images:
     return Images(size=fixed or SIDE, channels=config.channels, fit="stretch" if fixed else "within")
 
 
-IMAGES = ProcessorKind(frozenset({"image"}), (), read, read_foreign, export, blank)
+def example(family: Family, config: Any) -> ExampleProcessor:
+    plain = blank(family, config, None)
+    return ExampleProcessor(plain if family.has("image") else replace(plain, size=SMALL))
+
+
+IMAGES = ProcessorKind(frozenset({"image"}), (), read, read_foreign, export, blank, example)

@@ -32,6 +32,7 @@ class Sheet:
         self.labels, self.images = tuple(labels), images
         known = (targets >= 0) & (targets < len(self.labels))
         self.numbers = np.flatnonzero(known)
+        self.row_labels = targets[self.numbers]
         self.faults = [
             Fault(str(path), i + 1, f"label {targets[i]} is out of range for {len(self.labels)} labels")
             for i in np.flatnonzero(~known).tolist()

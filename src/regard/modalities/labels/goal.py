@@ -5,12 +5,14 @@ from typing import Any, Literal
 
 from regard.data.batches import Batches
 from regard.modalities.inputs import ModelView
+from regard.modalities.media import MEDIA
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches
 from regard.modalities.sources import source_of
-from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, check_teacher, not_share
+from regard.modalities.teaching import SHARE_HELP, TEACHER_HELP, TEMPERATURE_HELP, check_teacher, not_share
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.framing import LabelMaker
-from regard.modalities.text.heads import has_head
+from regard.modalities.text.heads import EMBEDDED, has_head
 from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.vocabulary import with_frame
 from regard.modalities.verbs import verb_function
@@ -28,14 +30,14 @@ class Classification:
 
     kind: Literal["classify"] = "classify"
     smoothing: float = setting(0.0, "label smoothing")
-    teacher: str = setting("", TEACHER)
-    share: float = setting(0.5, SHARE)
+    teacher: str = setting("", TEACHER_HELP)
+    share: float = setting(0.5, SHARE_HELP)
     lesson: Literal["usual", "soft", "hard"] = setting(
         "usual",
         "distillation targets; soft: the teacher's probabilities; hard: its most likely class; usual: hard for a deit, "
         "else soft",
     )
-    temperature: float = setting(2.0, TEMPERATURE + ", for soft targets")
+    temperature: float = setting(2.0, TEMPERATURE_HELP + ", for soft targets")
     adversarial: float = setting(
         0.0,
         "adversarial training (HAT): fraction of the steps, the first ones, on adversarial images; each costs three "
@@ -70,20 +72,13 @@ def task_of(plan: RunPlan, model: ModelView, sources: SplitBatches) -> Task:
     return Classify(model.net, sources.names, plan.task.smoothing, teacher_of(plan, model), harder)
 
 
-# By what a student takes: a function of the teacher's name, the teacher and the student, which gives the teacher's net.
-STUDENTS = {
-    "image": "regard.modalities.images.teaching:same_images",
-    "text": "regard.modalities.text.teaching:same_tokens",
-}
-
-
 def teacher_of(plan: RunPlan, model: ModelView) -> Teacher | None:
     task = plan.task
     if not task.teacher:
         return None
     found = plan.load(task.teacher)
     check_teacher(task.teacher, found, model)
-    net = verb_function(STUDENTS[model.takes[0]])(task.teacher, found, model)
+    net = verb_function(MEDIA[model.takes[0]].student)(task.teacher, found, model)
     token = getattr(model.net, "teacher_head", None) is not None
     hard = task.lesson == "hard" or (task.lesson == "usual" and token)
     return Teacher(net, task.share, task.temperature, "hard" if hard else "soft")
@@ -91,13 +86,19 @@ def teacher_of(plan: RunPlan, model: ModelView) -> Teacher | None:
 
 PIXELS = "regard.modalities.images.batching:image_batches"
 TEMPLATES = {"classify": "IMAGES", "classify-text": "TEXTS", "fine-tune": "FINE_TUNE"}
+LABELLED = NetCall("labelled", "ids, segments=, keys=", "logits (b, classes)")
+NEEDS: NeedsByMedia = {
+    ("text",): NetNeeds((LABELLED, EMBEDDED), ("vocab", "classes")),
+    ("image",): NetNeeds((NetCall("forward", "images", "logits (b, classes)"),), ("channels", "classes")),
+}
 GOAL = Goal(
     Classification,
-    {"images": PIXELS, "digits": PIXELS, "labelled": "regard.modalities.labels.goal:text_batches"},
+    {"images": PIXELS, "digits": PIXELS, "dataset": PIXELS, "labelled": "regard.modalities.labels.goal:text_batches"},
     task_of,
     Table("template", {name: f"regard.modalities.labels.templates:{row}" for name, row in TEMPLATES.items()}),
     models=("teacher",),
     config=has_head("label"),
     tokens=with_frame,
     problems=problems,
+    needs=NEEDS,
 )

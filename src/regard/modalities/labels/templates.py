@@ -11,17 +11,8 @@ from .goal import Classification
 
 IMAGES = Template(
     task=Classification(),
-    data=ImageFiles(train="images"),
-    model={
-        "name": "vit-base",
-        "image": 28,
-        "patch": 4,
-        "channels": 1,
-        "dim": 96,
-        "depth": 6,
-        "heads": 3,
-        "hidden": 192,
-    },
+    data=ImageFiles(train="images", size="auto"),
+    model={"name": "vit-base", "dim": 96, "depth": 6, "heads": 3, "hidden": 192},
     train=Train(steps=5000, evaluate=250, save=250, log=25),
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.999), decay=0.05),
     schedule=CosineSchedule(warmup=200),

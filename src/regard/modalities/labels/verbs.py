@@ -10,7 +10,9 @@ CLASSIFY = Verb(
         "image": "regard.modalities.images.classifier:ImageClassification",
         "text": "regard.modalities.text.text_model:TextClassification",
     },
+    views={"image": "regard.modalities.labels.views:IMAGE", "text": "regard.modalities.labels.views:TEXT"},
     command="regard.cli.classify:run",
     cannot="cannot classify",
     use="a classification model: one with classes, or with head = 'label'",
+    examples={"text": "regard.modalities.text.runners:labelled_example_of"},
 )

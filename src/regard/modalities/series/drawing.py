@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from regard import style
 
 from .forecaster import SeriesForecast
-from .times import counted
+from .times import quantity
 
 MOST = 8  # panels
 BEFORE = 4  # times as many known values as steps, at most, are shown
@@ -50,10 +50,10 @@ def draw_forecasts(found: Sequence[SeriesForecast]) -> Figure:
 
 
 def explained(one: SeriesForecast) -> str:
-    beyond = f" Beyond the trained horizon of {counted(one.horizon, 'step')} (dotted line), " if is_beyond(one) else ""
+    beyond = f" Beyond the trained horizon of {quantity(one.horizon, 'step')} (dotted line), " if is_beyond(one) else ""
     if len(one.quantiles) == 1:
         beyond = beyond and f"{beyond}the forecast continues from its own medians."
-        return f"Median forecast of {counted(len(one.moments), 'step')}, {one.series.times.spacing} apart.{beyond}"
+        return f"Median forecast of {quantity(len(one.moments), 'step')}, {one.series.times.spacing} apart.{beyond}"
     beyond = beyond and f"{beyond}the intervals are too narrow."
     low, high = one.quantiles[0], one.quantiles[-1]
     held = f"the interval between the quantiles {low:g} and {high:g} (nominal coverage {style.percent(high - low)})"

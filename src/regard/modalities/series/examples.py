@@ -12,7 +12,7 @@ from regard.look.examples import Example
 
 from .forecaster import SeriesForecast, SeriesForecaster
 from .reading import TimeSeries
-from .times import counted
+from .times import quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class ForecastAnswer:
 
     def headline(self) -> str:
         median, name = self.forecast.median, f"{self.forecast.name}: " if self.forecast.name else ""
-        return f"{name}{median[0]:.4g} next, {median[-1]:.4g} in {counted(len(median), 'step')}"
+        return f"{name}{median[0]:.4g} next, {median[-1]:.4g} in {quantity(len(median), 'step')}"
 
     def subject(self) -> str:
         return f"the forecast from {self.forecast.times[0]} on"

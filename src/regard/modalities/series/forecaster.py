@@ -15,7 +15,7 @@ from regard.errors import InputError
 
 from .processor import Scale, Series
 from .reading import LARGEST, TimeSeries, Values
-from .times import Moment, counted
+from .times import Moment, quantity
 
 BATCH = 256
 MOST = 100_000  # steps
@@ -34,7 +34,7 @@ class SeriesForecast:
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
-        return f"SeriesForecast({name}{counted(len(self.moments), 'step')} from {self.times[0]} to {self.times[-1]})"
+        return f"SeriesForecast({name}{quantity(len(self.moments), 'step')} from {self.times[0]} to {self.times[-1]})"
 
     @property
     def name(self) -> str:
@@ -72,10 +72,12 @@ class SeriesForecaster:
         """Beyond its horizon, the medians are taken for what came, and it looks ahead from there."""
         horizon, quantiles = self.config.horizon, self.config.quantiles
         steps = horizon if steps is None else steps
-        if not 1 <= steps <= MOST:
-            raise InputError("the number of steps is out of range", got=str(steps), expected=f"1 to {MOST:,}")
+        if not isinstance(steps, int | np.integer) or not 1 <= steps <= MOST:
+            what = "is out of range" if isinstance(steps, int | np.integer) else "is not an integer"
+            raise InputError(f"the number of steps {what}", got=repr(steps), expected=f"1 to {MOST:,}")
         if not len(series):
             raise InputError("the series is empty", where=series.where())
+        moments = series.times.after(steps)  # first: they may be more than a calendar has
         device, dtype = next((x.device, x.dtype) for x in self.net.parameters())
         known, found = series.values, list[Values]()
         while sum(map(len, found)) < steps:
@@ -92,8 +94,7 @@ class SeriesForecaster:
                 )
             known = np.concatenate((known, found[-1][:, quantiles.index(0.5)]))
         every = np.concatenate(found)[:steps]
-        moments, notes = series.times.after(steps), self.notes(series, steps)
-        return SeriesForecast(series, moments, quantiles, every, notes, horizon)
+        return SeriesForecast(series, moments, quantiles, every, self.notes(series, steps), horizon)
 
     def notes(self, series: TimeSeries, steps: int) -> tuple[str, ...]:
         told, horizon, how = [], self.config.horizon, self.how
@@ -104,11 +105,11 @@ class SeriesForecaster:
             )
         if len(series) < how.window:
             told.append(
-                f"{series.where() or 'the series'} has {counted(len(series), 'value')}, fewer than the window of "
+                f"{series.where() or 'the series'} has {quantity(len(series), 'value')}, fewer than the window of "
                 f"{how.window}: the forecast uses less context"
             )
         if not how.scale(series.values[-how.window :], series.name).spread:
-            last = f"its last {counted(min(len(series), how.window), 'value')}"
+            last = f"its last {quantity(min(len(series), how.window), 'value')}"
             over = last if how.scaling == "window" else "its training part"
             told.append(f"{series.where() or 'the series'} is constant over {over}: the forecast is this constant")
         if how.spacing and series.times.given and (other := str(series.times.spacing)) != how.spacing:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from regard.errors import InputError
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, RunPlan, SplitBatches, Template
 from regard.nn.config import refuse
 from regard.nn.series import not_quantiles
@@ -61,6 +62,8 @@ TEMPLATE = Template(
     schedule=CosineSchedule(warmup=100),
 )
 BATCHES = "regard.modalities.series.batching:window_batches"
+CALL = NetCall("forward", "values, keys=", "forecasts (b, horizon, quantiles)")
+NEEDS: NeedsByMedia = {("series",): NetNeeds((CALL,), ("horizon", "quantiles"))}
 GOAL = Goal(
     Forecasting,
     {"series": BATCHES, "waves": BATCHES},
@@ -68,4 +71,5 @@ GOAL = Goal(
     {"forecast": TEMPLATE},
     config=config,
     measure=backtest,
+    needs=NEEDS,
 )

@@ -12,7 +12,7 @@ from regard.modalities.run_parts import Scores
 
 from .batching import together
 from .forecasting import Forecast, measured_names
-from .times import counted
+from .times import quantity
 from .windows import SeriesWindows
 
 BATCH = 64
@@ -52,7 +52,7 @@ def lines(found: dict[str, list[float]], windows: int, task: Forecast, series: i
         table.pop()
     wide = max(len(name) for name, _ in table)
     return (
-        counted(windows, "rolling window"),
+        quantity(windows, "rolling window"),
         *(f"{name:<{wide}}" + "".join(f"{x:>10}" for x in row) for name, row in table),
         *((POOLED.format(series),) if series > 1 else ()),
     )

@@ -1,5 +1,6 @@
 """Series on the page and in the HTTP API: values with their times, or the text of a csv file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -49,8 +50,8 @@ class SeriesInput(PageGiven):
             number = error.where.removeprefix(f"{FILE}:")
             if not number.isdecimal():
                 raise
-            place = f"line {number}" if self.csv is not None else f"value {int(number) - 1}"
-            parts = error.as_dict() | {"got": f"{place}: {error.got}"}
+            place = f"line {number}: " if self.csv is not None else f"value {int(number) - 1}: "
+            parts = error.as_dict() | {"got": error.got if error.got.startswith(place) else place + error.got}
             raise InputError(parts.pop("what"), **parts) from None
 
     def read(self, columns: SeriesColumns) -> TimeSeries:
@@ -61,7 +62,7 @@ class SeriesInput(PageGiven):
         return one_of(series_in(self.csv, FILE, columns, TRAINED), self.name or None)
 
 
-def series_example(name: str) -> dict[str, Any]:
+def series_example(name: str, verbs: Sequence[str]) -> dict[str, Any]:
     """A wave."""
     values = wave(1, 0, 192, (24, 24), 3, 0.05, 0.5).values
     return {

@@ -2,7 +2,6 @@
 column of values and one that names the series of each line. What is no number is told with its line.
 """
 
-import csv
 import io
 import json
 import re
@@ -16,11 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.encodings import read_encoded
 from regard.data.faults import printable
+from regard.data.records import split_records
+from regard.data.table_format import sign_in
 from regard.errors import InputError, first_of
 from regard.nn.config import closest_name
 
-from .times import SET, Moment, Times, counted, moment_of, times_of
+from .times import SET, Moment, Times, moment_of, quantity, times_of
 
 Values = NDArray[np.float64]
 SHOWN = 5  # bad cells that are named
@@ -28,7 +30,6 @@ SMALLEST, LARGEST = 1e-30, 1e30  # what float32 holds, with room for sums of err
 FORM = "column names such as time,temperature, then rows such as 2024-01-01,3.5"
 SPLIT = "[.,' \u00a0\u202f]"  # between thousands
 GROUPED = re.compile(rf"[-+]?(?:\d+,\d+|\d{{1,3}}(?:{SPLIT}\d{{3}})+(?:[.,]\d+)?)")  # no number to Python
-SIGNS = ",;\t"  # between columns: the one that the header has most of
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class TimeSeries:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"TimeSeries({self.name!r}, {counted(len(self), 'value')}, {self.times.spacing} apart)"
+        return f"TimeSeries({self.name!r}, {quantity(len(self), 'value')}, {self.times.spacing} apart)"
 
     def where(self) -> str:
         return ": ".join(part for part in (self.file, self.name) if part)
@@ -81,12 +82,7 @@ def in_range(series: TimeSeries) -> TimeSeries:
 
 def read_series(path: Path, columns: SeriesColumns, advice: str = SET) -> list[TimeSeries]:
     """All series of a file, those of the long form in the order in which they begin."""
-    try:
-        return series_in(path.read_text("utf-8-sig"), path, columns, advice)
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "the file is not UTF-8 text", where=str(path), got=error.reason, fix="save it as UTF-8"
-        ) from None
+    return series_in(read_encoded(path), path, columns, advice)
 
 
 def series_in(text: str, path: Path, columns: SeriesColumns, advice: str = SET) -> list[TimeSeries]:
@@ -129,11 +125,11 @@ def series_in(text: str, path: Path, columns: SeriesColumns, advice: str = SET) 
 def rows_of(text: str, path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The header, and each line that is not empty with its number."""
     first = text.partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(SIGNS, key=first.count))
     if not text.strip():
         raise InputError("the file is empty", where=str(path), expected=FORM)
-    header = [name.strip() for name in next(reader, [])]
-    if not header or all(moment_of(name) is not None for name in header):
+    rows = records_in(text, sign_in(first), path)
+    header = [name.strip() for name in next(rows)[1]] if first.strip() else []
+    if all(moment_of(name) is not None for name in header):
         raise InputError(
             "the csv file has no header",
             where=f"{path}:1",
@@ -141,20 +137,29 @@ def rows_of(text: str, path: Path) -> tuple[list[str], Iterator[tuple[int, list[
             expected=FORM,
         )
     if len(header) == 1:
-        raise one_column(header[0], next(reader, []), path)
+        raise one_column(header[0], next(rows, (0, []))[1], path)
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError("duplicate column name", where=f"{path}:1", got=printable(twice))
-    return header, ((reader.line_num, line) for line in reader if line)
+    return header, rows
+
+
+def records_in(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each record with the number of its last line."""
+    lines = list(io.StringIO(text, newline=""))
+    for record in split_records(lambda start: iter(lines[start:]), 0, len(lines), delimiter):
+        if record.fault:
+            where, fix = f"{path}:{record.first + 1}", "check the quotes of this row: each opens and closes a field"
+            raise InputError("a row cannot be read", where=where, got=record.fault, fix=fix)
+        yield record.end, record.fields
 
 
 def one_column(name: str, line: Sequence[str], path: Path) -> InputError:
-    """Of a header and the line below it without , ; or tab: columns with another sign between them, or only one."""
-    for sign in ("|", " "):
-        if all(len(part.split(sign)) > 1 for part in (name, *line[:1])) and line:
-            fix = f"replace {'spaces' if sign == ' ' else sign} by commas"
-            what = "the columns are separated by an unsupported character"
-            return InputError(what, where=f"{path}:1", got=printable(name[:100]), expected=", ; or tab", fix=fix)
+    """Of a header and the line below it without , ; | or tab: columns with another sign between them, or only one."""
+    if line and all(len(part.split()) > 1 for part in (name, *line[:1])):
+        what, got = "the columns are separated by an unsupported character", printable(name[:100])
+        fix = "replace spaces by commas"
+        return InputError(what, where=f"{path}:1", got=got, expected=", ; | or tab", fix=fix)
     what = "the file needs a time column and a value column; found 1 column"
     return InputError(what, where=f"{path}:1", got=printable(name[:100]), expected=FORM)
 

@@ -39,8 +39,11 @@ def series_of(model: ModelView, given: Any) -> list[TimeSeries]:
         values = np.asarray(given, np.float64)
     except (TypeError, ValueError):
         values = np.zeros(0)
-    if values.ndim != 1 or len(values) < 1 or not np.isfinite(values).all():
+    bad = np.flatnonzero(~np.isfinite(values))
+    if values.ndim != 1 or len(values) < 1 or len(bad):
         got = f"{type(given).__name__}" + (f" of shape {values.shape}" if values.size else "")
+        if values.ndim == 1 and len(bad):
+            got = f"value {bad[0] + 1} of {len(values)} is {values[bad[0]]:g}"
         raise InputError("the input is not a time series", got=got, expected="a csv file, or a list of finite numbers")
     return [in_range(TimeSeries("", values, numbered(len(values))))]
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from math import isfinite
 from typing import Literal
 
 from regard.errors import InputError
@@ -21,6 +20,7 @@ DAY = 86400.0
 NAMED = ((7 * DAY, "week"), (DAY, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
 SET, TRAINED = "set", "use a model trained with"  # what can be done with a setting: in a run file, or later
 CLOSE = 1e-6  # of a step, by which two may differ and still be the same
+MOST = 1e300  # a number that is a time: sums of these are finite
 
 
 def moment_of(text: str) -> Moment | None:
@@ -29,7 +29,7 @@ def moment_of(text: str) -> Moment | None:
     if not re.fullmatch(r"\d{8}", text):  # else a date without hyphens
         try:
             number = float(text)
-            return number if isfinite(number) else None
+            return number if abs(number) <= MOST else None  # nor is nan
         except ValueError:
             pass
     if re.fullmatch(r"\d{4}-\d{2}", text):
@@ -46,40 +46,45 @@ class Spacing:
 
     unit: Unit
     size: float
+    day: int = 31  # of the month, where months are counted; a shorter month has its last day instead
 
     def after(self, moment: Moment, steps: int) -> Moment:
         if not isinstance(moment, datetime):
             return moment + steps * self.size
-        if self.unit == "months":
-            return months_after(moment, steps * int(self.size))
-        if self.unit == "weekdays":
-            return weekdays_after(moment, steps * int(self.size))
-        return moment + timedelta(seconds=steps * self.size)
+        try:
+            if self.unit == "months":
+                return months_after(moment, steps * int(self.size), self.day)
+            if self.unit == "weekdays":
+                return weekdays_after(moment, steps * int(self.size))
+            return moment + timedelta(seconds=steps * self.size)
+        except (ValueError, OverflowError):
+            got = f"{quantity(steps, 'step')} of {self} after {moment}"
+            raise InputError(
+                "the times would pass the year 9999", got=got, fix="check the dates, or use fewer steps"
+            ) from None
 
     def __str__(self) -> str:
         if self.unit == "number":
             return f"{self.size:.10g}"
         if self.unit == "weekdays":
-            return counted(self.size, "working day")
+            return quantity(self.size, "working day")
         if self.unit == "months":
-            return counted(self.size / 12, "year") if self.size % 12 == 0 else counted(self.size, "month")
+            return quantity(self.size / 12, "year") if self.size % 12 == 0 else quantity(self.size, "month")
         size, name = next((one for one in NAMED if self.size % one[0] == 0), (1.0, "second"))
-        return counted(self.size / size, name)
+        return quantity(self.size / size, name)
 
 
-def counted(size: float, name: str) -> str:
+def quantity(size: float, name: str) -> str:
     return f"{size:.10g} {name}{'' if size == 1 else 's'}"
 
 
-def months_after(moment: datetime, months: int) -> datetime:
-    """The same day; the last of a month stays the last."""
+def months_after(moment: datetime, months: int, day: int) -> datetime:
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
-    last = monthrange(year, month + 1)[1]
-    return moment.replace(year=year, month=month + 1, day=last if ends_month(moment) else min(moment.day, last))
+    return moment.replace(year=year, month=month + 1, day=min(day, days_in(year, month + 1)))
 
 
-def ends_month(moment: datetime) -> bool:
-    return moment.day == monthrange(moment.year, moment.month)[1]
+def days_in(year: int, month: int) -> int:
+    return monthrange(year, month)[1]
 
 
 def weekdays_after(moment: datetime, days: int) -> datetime:
@@ -135,12 +140,13 @@ def times_of(
             fix = f"remove the duplicate; {several}"
             got = f"{moments[i + 1]} after {moments[i]}"
             raise InputError(what, where=where(i + 1), got=got, fix="sort the rows by time" if step < 0 else fix)
-    unit = unit_of(moments, steps)
+    day = day_of(moments)
+    unit = unit_of(moments, steps, day)
     if unit in ("months", "weekdays"):
         steps = [in_unit(one, other, unit) for one, other in pairwise(moments)]
     usual = Counter(round(step, 6) for step in steps).most_common(1)[0][0]
     usual = next(step for step in steps if abs(step - usual) <= 1e-6)
-    spacing = Spacing(unit, usual)
+    spacing = Spacing(unit, usual, day)
     if ordered:
         return Times(moments, spacing)
     for i, step in enumerate(steps):
@@ -154,17 +160,26 @@ def distance(one: Moment, other: Moment) -> float:
     return step.total_seconds() if isinstance(step, timedelta) else float(step)
 
 
-def unit_of(moments: Sequence[Moment], steps: Sequence[float]) -> Unit:
+def unit_of(moments: Sequence[Moment], steps: Sequence[float], day: int) -> Unit:
     """What the times count: where seconds differ, perhaps months or working days do not."""
     if not isinstance(moments[0], datetime):
         return "number"
     dates = [one for one in moments if isinstance(one, datetime)]
-    if len({one.time() for one in dates}) > 1 or len(set(steps)) == 1:
+    if len({one.time() for one in dates}) > 1:
         return "seconds"
-    if min(steps) >= 28 * DAY and (len({one.day for one in dates}) == 1 or all(map(ends_month, dates))):
+    if min(steps) >= 28 * DAY and all(one.day == min(day, days_in(one.year, one.month)) for one in dates):
         return "months"
+    if len(set(steps)) == 1:
+        return "seconds"
     daily = Counter(steps).most_common(1)[0][0] == DAY
     return "weekdays" if daily and all(one.weekday() < 5 for one in dates) else "seconds"
+
+
+def day_of(moments: Sequence[Moment]) -> int:
+    """The latest day of a month; 31 if each is the last of its month."""
+    dates = [one for one in moments if isinstance(one, datetime)]
+    ends = all(one.day == days_in(one.year, one.month) for one in dates)
+    return 31 if ends else max(one.day for one in dates)
 
 
 def in_unit(one: Moment, other: Moment, unit: Unit) -> float:
@@ -180,7 +195,9 @@ def in_unit(one: Moment, other: Moment, unit: Unit) -> float:
 def irregular(where: str, one: Moment, other: Moment, many: float, spacing: Spacing, advice: str) -> InputError:
     missing = round(many) - 1
     gap = missing > 0 and abs(many - round(many)) < CLOSE
-    what = f"the series has a gap: {counted(missing, 'value')} missing" if gap else "the times are not regularly spaced"
+    what = (
+        f"the series has a gap: {quantity(missing, 'value')} missing" if gap else "the times are not regularly spaced"
+    )
     ordered = f'{advice} data.times = "ordered" if only the order matters, as for trading days'
     return InputError(
         what,

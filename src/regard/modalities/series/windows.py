@@ -7,6 +7,7 @@ measured on what was learned from, and nothing known is later than what shall be
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,20 +44,34 @@ class WindowLayout:
     period: int  # 0: none
 
 
-def parts(series: TimeSeries, cut: WindowLayout) -> tuple[int, int]:
+def split_points(series: TimeSeries, cut: WindowLayout) -> tuple[int, int]:
     """Where the part that is held out begins, and where the one to test with."""
-    kept = max(cut.horizon, round(cut.share * len(series)))
-    train = len(series) - 2 * kept
+    kept, train = split_sizes(len(series), cut)
     if train < cut.least + cut.horizon:
-        needed = 2 * cut.horizon + cut.least + cut.horizon
         raise InputError(
             "the series is too short for this window and horizon",
             where=series.where(),
             got=f"{len(series)} values, {max(train, 0)} of them for training",
             expected=f"{cut.least} context and {cut.horizon} forecast values in train, and {kept} in each other split",
-            fix=f"lower data.window, data.least or data.horizon; these settings need at least {needed} values",
+            fix="lower data.window, data.least, data.horizon or data.share; these settings need at least "
+            f"{shortest_length(cut)} values",
         )
     return train, train + kept
+
+
+def split_sizes(length: int, cut: WindowLayout) -> tuple[int, int]:
+    """Of a series of this length: values of each other split, and of train."""
+    kept = max(cut.horizon, round(cut.share * length))
+    return kept, length - 2 * kept
+
+
+def shortest_length(cut: WindowLayout) -> int:
+    """From which on every series is long enough."""
+    needed = cut.least + cut.horizon
+    length = max(needed + 2 * cut.horizon, ceil((needed + 1) / (1 - 2 * cut.share)))  # rounding takes at most one
+    while split_sizes(length - 1, cut)[1] >= needed:
+        length -= 1
+    return length
 
 
 def train_unit(values: Values, period: int) -> float:
@@ -99,12 +114,12 @@ class SeriesWindows:
         return f"{series.where()} from {series.times.text(series.times.moments[now])} on"
 
 
-def in_parts(series: Sequence[TimeSeries], cut: WindowLayout, how: Series) -> dict[str, Rows]:
+def split_series(series: Sequence[TimeSeries], cut: WindowLayout, how: Series) -> dict[str, Rows]:
     """Train, held out and test."""
     places: dict[str, list[NDArray[np.int64]]] = {split: [] for split in SPLITS}
     units = []
     for number, one in enumerate(series):
-        held_out, test = parts(one, cut)
+        held_out, test = split_points(one, cut)
         units.append(train_unit(one.values[:held_out], cut.period))
         edges = ((cut.least, held_out, cut.stride), (held_out, test, cut.rolling), (test, len(one), cut.rolling))
         for split, (start, end, step) in zip(SPLITS, edges, strict=True):

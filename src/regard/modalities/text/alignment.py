@@ -44,7 +44,7 @@ def aligned(
 
 def name_written_rows(model: ModelView, text: Text, maps: Mapping[str, Map], wrote: Sequence[int]) -> dict[str, Map]:
     """Maps of a decoder, their rows named by the words that were written there, not by those that were given."""
-    written, table = Axis("text", len(wrote), labels=text.labels(list(wrote))), FAMILIES[model.family].axes
+    written, table = Axis("text", len(wrote), labels=text.sequence_labels(list(wrote))), FAMILIES[model.family].axes
     return {
         name: replace(one, rows=written) if axes_of(name, table)[0] == "target" else one for name, one in maps.items()
     }

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from regard.models.ngram import KneserNey, NGram, Real
+from regard.models.ngram import FloatArray, KneserNey, NGram
 
 APOSTROPHES = "'’"
 LONGEST = 60  # letters of a completion: some texts never end a word
@@ -60,7 +60,7 @@ class Completing:
         between = [letter.isprintable() for letter in self.letters]
         self.between = np.array([*between, False, False]) & ~self.inner  # may stand between two words
         self.answers: dict[tuple[tuple[int, ...], bool, int, int], list[Completion]] = {}
-        self.tables: dict[tuple[int, ...], Real] = {}
+        self.tables: dict[tuple[int, ...], FloatArray] = {}
 
     def numbers(self, text: str) -> list[int]:
         return [self.ids.get(letter, self.unknown) for letter in text]
@@ -82,7 +82,7 @@ class Completing:
         begins = (self.model.begin,) * (self.model.order - 1)
         return (*begins, *before)[len(before) :] if begins else ()
 
-    def foretold(self, before: tuple[int, ...]) -> Real:
+    def foretold(self, before: tuple[int, ...]) -> FloatArray:
         """The probability of every letter.  -> (v,)"""
         key = self.seen(before)
         if key not in self.tables:
@@ -108,7 +108,7 @@ class Completing:
                 break
         return found
 
-    def best(self, alive: list[Beginning], rows: Real, least: float, beams: int) -> list[Beginning]:
+    def best(self, alive: list[Beginning], rows: FloatArray, least: float, beams: int) -> list[Beginning]:
         """The likeliest of all beginnings that are one letter longer, unless there are ``top`` completions that are
         likelier: none gets likelier by going on."""
         places = np.flatnonzero(rows > least)

@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.archives import unpacked_file
+from regard.data.encodings import UTF8, encoding_of, utf8_file
 from regard.data.faults import Fault
 from regard.data.lines import Lines
-from regard.data.tables import WIDEST, UnfitError, is_text, line_ranges
+from regard.data.tables import LONGEST_LINE, UnfitError, is_text, line_ranges
 from regard.errors import InputError
 
 COLUMNS = 10
@@ -47,7 +47,7 @@ class Sentence:
 
     def take(self, line: bytes | None) -> None:
         if line is None:
-            raise UnfitError(f"the line has more than {WIDEST} bytes")
+            raise UnfitError(f"the line has more than {LONGEST_LINE} bytes")
         fields = is_text(line).decode("utf-8").split("\t")
         if line.startswith(b"#"):
             if self.last or self.nodes or self.reach:
@@ -159,7 +159,7 @@ class Sentences:
 def numbered(lines: Lines) -> Iterator[tuple[int, bytes | None]]:
     """Every line with its number from 0, read by blocks; None for one that is too long to be read."""
     for first, last in line_ranges([lines.starts], 0):
-        if lines.starts[last] - lines.starts[first] > WIDEST:
+        if lines.starts[last] - lines.starts[first] > LONGEST_LINE:
             yield first, None
             continue
         yield from enumerate(split(lines.block(first, last)), first)
@@ -170,8 +170,8 @@ def split(block: bytes) -> list[bytes]:
     return block.removesuffix(b"\n").split(b"\n")
 
 
-def open_conllu(path: Path, kind: Kind = "upos") -> Sentences:
+def open_conllu(path: Path, kind: Kind = "upos", encoding: str = UTF8) -> Sentences:
     """Also packed (.gz, .xz)."""
     if kind not in PLACES:
         raise InputError("unknown kind of tags", got=f"{kind!r}", expected=" or ".join(PLACES))
-    return Sentences(Lines(unpacked_file(path), str(path)), kind)
+    return Sentences(Lines(utf8_file(path, encoding_of(path, encoding)), str(path)), kind)

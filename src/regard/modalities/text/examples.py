@@ -9,18 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.errors import InputError
-from regard.look.answers import MOST_CHOICES, Answer, Choices, FilledMasks, NextToken, WrittenText, label_choices
+from regard.look.answers import MOST_CHOICES, Answer, Choices, FilledMasks, NextToken, WrittenText
 from regard.look.examples import Example, answer_log_probability
 
 from .generator import Generating
 from .processor import Text
 from .translator import LONGEST, TranslationModel, check_text, no_progress
+from .unread import unknown_remark
+from .vocabulary import MASKS
 
-GREEDY = Decoding(beam=Beam(beams=1))
-MASKS = ("[MASK]", "<mask>")
+USUAL = Decoding()  # as the verbs write where nothing is asked: what is looked at is what they answer
 
 
 def continued_text(generating: Generating, text: str) -> Example:
@@ -33,8 +33,10 @@ def continued_text(generating: Generating, text: str) -> Example:
             expected=f"at most {len(ids)} tokens",
         )
 
+    remark = unknown_remark(generating.text, [text])
+
     def tell(output: Any) -> NextToken:
-        return NextToken(likeliest_words(word_logits(output)[0, -1], generating.text))
+        return NextToken(likeliest_words(word_logits(output)[0, -1], generating.text), remark)
 
     return Example(
         (torch.tensor([ids]),),
@@ -42,31 +44,22 @@ def continued_text(generating: Generating, text: str) -> Example:
         ("text",),
         lambda: text_record(text),
         (text,),
-        words={"tokens": generating.text.labels(ids)},
+        words={"tokens": generating.text.sequence_labels(ids)},
         names=generating.text.labels,
         sure=lambda output, first: answer_log_probability(word_logits(output)[:, -1], word_logits(first)[:, -1]),
     )
 
 
-def read_text(text: Text, length: int | None, names: Sequence[str], given: str) -> Example:
-    """For an encoder, or a recurrent reader."""
+def read_text(text: Text, length: int | None, given: str) -> Example:
+    """For an encoder: what stands behind its masks, if there are any."""
     ids: list[int] = text.encode([given], length, shortest=1).ids[0].tolist()
-    known = [text.tokenizer.token_to_id(mask) for mask in MASKS]
-    masks = [mask for mask in known if mask is not None and mask in ids]
+    masks = masks_in(text, ids)
 
     def tell(output: Any) -> Answer | None:
-        """BERT's heads, or a reader's."""
-        found: Tensor | None = getattr(output, "label", None)
-        if found is not None:
-            return label_choices(found[0], names)
         masked: Tensor | None = getattr(output, "words", None)
-        if masked is not None and masks:
-            return filled_masks(masked[0], ids, masks[0], text)
-        return None
+        return filled_masks(masked[0], ids, masks[0], text) if masked is not None and masks else None
 
     def sure(output: Any, first: Any) -> Tensor:
-        if getattr(output, "label", None) is not None:
-            return answer_log_probability(output.label, first.label)
         place = ids.index(masks[0])
         return answer_log_probability(output.words[:, place], first.words[:, place])
 
@@ -76,10 +69,20 @@ def read_text(text: Text, length: int | None, names: Sequence[str], given: str) 
         ("text",),
         lambda: text_record(given),
         (given,),
-        words={"tokens": text.labels(ids)},
+        words={"tokens": text.sequence_labels(ids)},
         names=text.labels,
-        sure=sure if names or masks else None,
+        sure=sure if masks else None,
     )
+
+
+def masks_in(text: Text, ids: Sequence[int]) -> list[int]:
+    """The tokens that stand for a masked one, of those that occur."""
+    known = [text.tokenizer.token_to_id(mask) for mask in MASKS]
+    return [mask for mask in known if mask is not None and mask in ids]
+
+
+def has_masks(text: Text, given: str) -> bool:
+    return bool(masks_in(text, text.ids([given])[0]))
 
 
 def translated_text(translating: TranslationModel, source: str, target: str | None) -> Example:
@@ -91,13 +94,15 @@ def translated_text(translating: TranslationModel, source: str, target: str | No
             "the source text is empty or too long", got=f"{len(read)} tokens", expected=f"1 to {LONGEST} tokens"
         )
     if target is None:
-        best = translating.short([source], [0], GREEDY, no_progress)[0][0]
+        best = translating.short([source], [0], USUAL, no_progress)[0][0]
         target, ids = best.text, list(best.ids)
     else:
         ids = translating.encode([target])[0]
         ids = ids[:-1] if ids[-1] in translating.symbols.end else ids
     wrote = [*ids, translating.symbols.end[0]]
-    return source_and_target(translating, torch.tensor([read]), wrote, source, target, translating.text.labels(read))
+    return source_and_target(
+        translating, torch.tensor([read]), wrote, source, target, translating.text.sequence_labels(read)
+    )
 
 
 def source_and_target(
@@ -117,6 +122,7 @@ def source_and_target(
         record={"kind": "pair", "source": source, "target": target},
         texts=(source, target),
         words={} if words is None else {"source": words},
+        remark=unknown_remark(translating.text, [source]),
     )
 
 
@@ -131,25 +137,28 @@ def written_example(
     texts: tuple[str, ...],
     words: dict[str, tuple[str, ...]],
     image: Tensor | None = None,
+    remark: str = "",
 ) -> Example:
     """One pass over what was read, ``inputs``, and all that was written, the end with it."""
     given = [begin, *ids[:-1]]
 
     def tell(output: Any) -> WrittenText:
         chances = word_logits(output)[0].log_softmax(-1)[torch.arange(len(ids)), list(ids)]
-        return WrittenText(texts[-1], tuple(zip(text.labels(list(ids)), chances.tolist(), strict=True)))
+        return WrittenText(
+            texts[-1], tuple(zip(text.sequence_labels(list(ids)), chances.tolist(), strict=True)), remark
+        )
 
     def sure(output: Any, first: Any) -> Tensor:
         """Of the whole text."""
         return word_logits(output).log_softmax(-1)[:, torch.arange(len(ids)), list(ids)].sum(-1)
 
-    words = {**words, "target": text.labels(given), "written": text.labels(list(ids))}
+    words = {**words, "target": text.sequence_labels(given), "written": text.sequence_labels(list(ids))}
     inputs = (*inputs, torch.tensor([given]))
     return Example(inputs, tell, media, lambda: record, texts, image, words, text.labels, sure)
 
 
-def text_record(text: str) -> dict[str, Any]:
-    return {"kind": "text", "text": text}
+def text_record(text: str, second: str | None = None) -> dict[str, Any]:
+    return {"kind": "text", "text": text} | ({} if second is None else {"second": second})
 
 
 def word_logits(output: Any) -> Tensor:

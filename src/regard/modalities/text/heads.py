@@ -4,8 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from regard.errors import InputError
+from regard.modalities.net_needs import NetCall
 from regard.modalities.run_parts import RunPlan
 from regard.zoo import FAMILIES
+
+EMBEDDED = NetCall("read", "ids, keys=", "states (b, n, dim)", verb="embed")
 
 
 def head_changes(plan: RunPlan, head: str) -> dict[str, Any]:

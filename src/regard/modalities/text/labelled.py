@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regard.data.faults import Fault, fault_at
-from regard.data.rows import Numbers, Rows
+from regard.data.rows import IntegerArray, Rows
 from regard.errors import InputError
 
 MANY = 10_000  # labels: more are none
@@ -38,7 +38,8 @@ class LabelledTexts:
         numbers = {name: i for i, name in enumerate(self.names)}
         self.labels = np.array([numbers.get(name, -1) for name in found], np.int64)
         self.kept = np.flatnonzero(self.labels >= 0)
-        self.lengths: Numbers = rows.lengths[self.kept, :-1]
+        self.row_labels: IntegerArray = self.labels[self.kept]
+        self.lengths: IntegerArray = rows.lengths[self.kept, :-1]
         unknown = [fault_at(rows.where(int(i)), strange(found[i])) for i in np.flatnonzero(self.labels < 0)]
         self.faults: Sequence[Fault] = [*rows.faults, *unknown] if unknown else rows.faults
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.data.counter_rng import uniform_samples
-from regard.data.rows import Numbers, Rows
+from regard.data.rows import IntegerArray, Rows
 
 from .framing import Texts, together
 from .processor import Framed, Text, pad_ids
@@ -51,7 +51,7 @@ class Masking:
         chosen, wanted = pad_ids([places.tolist() for _, places in found]), pad_ids([own.ids for own in framed])
         return MaskedBatch(given.ids, given.segments, given.keys, chosen.ids.bool(), wanted.ids, follows)
 
-    def hide(self, row: Framed, numbers: np.random.Philox) -> tuple[list[int], Numbers]:
+    def hide(self, row: Framed, numbers: np.random.Philox) -> tuple[list[int], IntegerArray]:
         """What is given instead of the tokens of one text, and which of them were chosen."""
         ids, free = np.array(row.ids), np.flatnonzero(row.free)
         count = min(max(round(self.share * len(free)), 1), len(free))
@@ -72,7 +72,7 @@ class Neighbours:
     def __init__(self, rows: Rows) -> None:
         assert rows.lengths is not None
         self.source, self.faults = rows, rows.faults
-        self.lengths: Numbers = np.concatenate([rows.lengths[:-1], rows.lengths[1:]], 1)
+        self.lengths: IntegerArray = np.concatenate([rows.lengths[:-1], rows.lengths[1:]], 1)
 
     def __len__(self) -> int:
         return len(self.source) - 1

@@ -8,7 +8,6 @@ from regard.data.faults import check_fault_share
 from regard.data.files import find_file, pair_rows
 from regard.data.rows import Rows
 from regard.decode.settings import Decoding
-from regard.errors import InputError
 from regard.modalities.inputs import ModelView
 from regard.modalities.run_parts import Scores
 
@@ -44,12 +43,6 @@ def bleu_lines(found: Quality) -> list[str]:
 
 def measure_files(model: ModelView, files: Sequence[str], columns: Sequence[int | str], decoding: Decoding) -> Scores:
     """Of any translator, on any sources with their translations: one file of two columns, or two files."""
-    if not model.can("translate"):
-        raise InputError(
-            "only a translation model can be evaluated with --data",
-            got=f"a {model.family} trained for the task {model.task}",
-            fix="give the folder of a run, without --data",
-        )
     rows = pair_rows([find_file(name, Path()) for name in files], columns)
     check_fault_share(rows.faults, len(rows) + len(rows.faults), name="--data")
     return measure_translations(model, rows, decoding)

@@ -1,5 +1,6 @@
 """Texts on the page and in the HTTP API: a text, and a text with what it became."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, StringConstraints
@@ -34,18 +35,25 @@ LECTURES = (  # what the decks speak of; for those that read English
 )
 ENGLISH = ("tatoeba-en-de", "shakespeare")
 ANY_TEXT = "The animal didn't cross the street because it was too tired."
+QUESTION = "Who was too tired?"
 
 
 # Inputs ------------------------------------------------------------------------------------------
 
 
 class TextInput(PageGiven):
+    """A text; with a second one for a model that reads pairs, or that answers questions about it."""
+
     kind: Literal["text"]
     text: LimitedText
+    second: LimitedText | None = None
     streamed: ClassVar[bool] = True
 
     def given(self, border: InputContext) -> LookInput:
-        return (check_length(border, self.text),)
+        return given_texts(border, self.text, self.second)
+
+    def with_target(self, target: str) -> PageGiven:
+        return PairInput(kind="pair", source=self.text, target=self.second or target)
 
 
 class PairInput(PageGiven):
@@ -57,7 +65,14 @@ class PairInput(PageGiven):
     streamed: ClassVar[bool] = True
 
     def given(self, border: InputContext) -> LookInput:
-        return tuple(check_length(border, text) for text in (self.source, self.target) if text is not None)
+        return given_texts(border, self.source, self.target)
+
+    def with_target(self, target: str) -> PageGiven:
+        return self if self.target is not None else self.model_copy(update={"target": target})
+
+
+def given_texts(border: InputContext, first: str, second: str | None) -> LookInput:
+    return tuple(check_length(border, text) for text in (first, second) if text is not None)
 
 
 def check_length(border: InputContext, text: str) -> str:
@@ -79,11 +94,13 @@ def opening(name: str) -> str:
     return OPENINGS.get(name, ANY_TEXT)
 
 
-def text_example(name: str) -> dict[str, Any]:
+def text_example(name: str, verbs: Sequence[str]) -> dict[str, Any]:
+    if "answer" in verbs:
+        return {"kind": "text", "text": QUESTION, "second": ANY_TEXT}
     return {"kind": "text", "text": opening(name)}
 
 
-def pair_example(name: str) -> dict[str, Any]:
+def pair_example(name: str, verbs: Sequence[str]) -> dict[str, Any]:
     return {"kind": "pair", "source": opening(name)}
 
 
@@ -109,11 +126,42 @@ class WrittenAnswer(BaseModel):
     kind: Literal["text"]
     text: str
     tokens: list[WrittenToken]
+    remark: str = ""  # such as: much of the text is in a script that the model has not learned
 
 
 class NextAnswer(BaseModel):
     kind: Literal["next"]
     tokens: list[tuple[str, float]]
+    remark: str = ""
+
+
+class TaggedWord(BaseModel):
+    word: str
+    tag: str  # empty for a word without tokens
+    probability: float
+
+
+class TagsAnswer(BaseModel):
+    kind: Literal["tags"]
+    words: list[TaggedWord]
+
+
+class SpanAnswer(BaseModel):
+    """The part of the second text that answers the first: ``text`` from ``start`` to ``end``, in characters."""
+
+    kind: Literal["span"]
+    text: str
+    start: int
+    end: int
+    probability: float
+
+
+class EmbeddingAnswer(BaseModel):
+    """A vector of length 1 and, with a second text, the cosine similarity of the two."""
+
+    kind: Literal["embedding"]
+    vector: list[float]
+    similarity: float | None
 
 
 class FilledPlace(BaseModel):

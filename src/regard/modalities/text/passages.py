@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.encodings import UTF8
 from regard.data.faults import Fault
 from regard.data.plain_text import read_text
-from regard.data.rows import Numbers
+from regard.data.rows import IntegerArray
 from regard.errors import InputError
 
 from .processor import Text
@@ -22,7 +23,7 @@ class Passages:
     def __init__(self, texts: Sequence[str], name: str) -> None:
         self.texts, self.name = texts, name
         self.faults: tuple[Fault, ...] = ()
-        self.lengths: Numbers = np.array([[len(text.encode("utf-8"))] for text in texts], np.int64).reshape(-1, 1)
+        self.lengths: IntegerArray = np.array([[len(text.encode("utf-8"))] for text in texts], np.int64).reshape(-1, 1)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -58,9 +59,9 @@ def passages_of(text: str, name: str) -> Passages:
     return Passages(found, name)
 
 
-def open_passages(path: Path) -> Passages:
+def open_passages(path: Path, encoding: str = UTF8) -> Passages:
     """A text file, also packed, as it is; the end of a line is one character."""
-    return passages_of(read_text(path), str(path))
+    return passages_of(read_text(path, encoding=encoding), str(path))
 
 
 class TextWindows:
@@ -73,7 +74,7 @@ class TextWindows:
         self.name, self.length = source.name, length
         self.starts = np.arange(0, max(len(self.ids), 1), length)
         self.faults: tuple[Fault, ...] = ()
-        self.lengths: Numbers = np.minimum(length, len(self.ids) - self.starts)[:, None]
+        self.lengths: IntegerArray = np.minimum(length, len(self.ids) - self.starts)[:, None]
 
     def __len__(self) -> int:
         return len(self.starts)

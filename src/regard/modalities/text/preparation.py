@@ -9,7 +9,8 @@ import torch
 
 from regard.data.files import find_file
 from regard.decode.symbols import Symbols
-from regard.modalities.goals import goal_of, named_models
+from regard.deprecation import resolve_renamed
+from regard.modalities.goals import goal_of, task_model_names
 from regard.modalities.inputs import ModelView
 from regard.modalities.run_parts import OpenedData, Preparation, RunPlan, Size, SplitBatches
 from regard.modalities.sources import source_of
@@ -26,7 +27,7 @@ from .runners import text_processor
 from .vocabulary import BYTE_VOCABULARY, Kind, Vocabulary, tokenizer_symbols
 
 ENOUGH = 20_000_000  # characters to learn a vocabulary from
-HOW = "tokenizer, trained on the training data"
+TOKENIZER_HELP = "tokenizer, trained on the training data"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ def whose_words(plan: RunPlan) -> ModelView | None:
     vocabulary of its own."""
     if plan.start is not None:
         return plan.start
-    teachers, asked = named_models(plan.task), source_of(plan.data).preparation is TEXT and plan.data.vocabulary
+    teachers = task_model_names(plan.task)
+    asked = source_of(plan.data).preparation is TEXT_PREPARATION and plan.data.vocabulary
     return plan.load(teachers[0]) if teachers and asked == VocabularySettings() else None
 
 
@@ -136,5 +138,17 @@ def absolute(data: Any, base: Path) -> Any:
     return replace(data, vocabulary=replace(data.vocabulary, file=str(find_file(data.vocabulary.file, base))))
 
 
-TEXT = Preparation((FILE,), learn, processor_of, sizes, symbols, start_from_vectors, absolute, not_with_start)
-GENERATED = Preparation((FILE,), learn_words, processor_of, sizes, symbols)
+TEXT_PREPARATION = Preparation(
+    (FILE,), learn, processor_of, sizes, symbols, start_from_vectors, absolute, not_with_start
+)
+GENERATED_TEXT_PREPARATION = Preparation((FILE,), learn_words, processor_of, sizes, symbols)
+
+
+OLD = {
+    "HOW": "regard.modalities.text.preparation.TOKENIZER_HELP",
+    "TEXT": "regard.modalities.text.preparation.TEXT_PREPARATION",
+}
+
+
+def __getattr__(name: str) -> object:
+    return resolve_renamed(__name__, name, OLD)

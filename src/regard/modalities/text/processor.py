@@ -1,8 +1,9 @@
 """Text into token ids and back, by the ``tokenizers`` library."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,11 @@ from tokenizers.models import WordLevel
 from torch import Tensor
 
 from regard.errors import CheckpointError, InputError, first_of
+
+from .alphabet import letters_of_vocabulary
+from .letters import label_pieces
+
+BYTE = re.compile(r"<0x([0-9A-F]{2})>")  # a piece that stands for one byte
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +216,11 @@ class Text:
         single = isinstance(self.tokenizer.model, WordLevel) and isinstance(self.tokenizer.decoder, Fuse)
         return tuple(x for x in dict.fromkeys(self.words(text)) if not self.has(x)) if single else ()
 
+    @cached_property
+    def alphabet(self) -> frozenset[str]:
+        """Every letter that stands whole in some piece of the vocabulary."""
+        return letters_of_vocabulary(self.tokenizer)
+
     def has(self, token: str) -> bool:
         return self.tokenizer.token_to_id(token) is not None
 
@@ -225,6 +236,12 @@ class Text:
         pieces = [self.tokenizer.id_to_token(i) or f"<{i}>" for i in ids]
         bytes_ = isinstance(self.tokenizer.decoder, ByteLevel)
         return tuple(from_bytes(piece) if bytes_ else piece.replace("▁", " ") for piece in pieces)
+
+    def sequence_labels(self, ids: Sequence[int]) -> tuple[str, ...]:
+        """The same for tokens that follow each other in a text: a letter that is cut into bytes stays readable."""
+        pieces = [self.tokenizer.id_to_token(i) or f"<{i}>" for i in ids]
+        bytes_ = isinstance(self.tokenizer.decoder, ByteLevel)
+        return label_pieces([raw_bytes(piece) if bytes_ else unmarked(piece) for piece in pieces])
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids))
@@ -251,9 +268,19 @@ class Text:
 
 
 def from_bytes(piece: str) -> str:
+    return raw_bytes(piece).decode("utf-8", "replace")
+
+
+def raw_bytes(piece: str) -> bytes:
     """What a piece of a byte-level tokenizer says: it writes every byte as a letter, Ã¼ for ü and Ġ for a space."""
     letters = byte_of_letter()
-    return bytes(letters[x] for x in piece).decode("utf-8", "replace") if letters.keys() >= set(piece) else piece
+    return bytes(letters[x] for x in piece) if letters.keys() >= set(piece) else piece.encode()
+
+
+def unmarked(piece: str) -> bytes:
+    """The same of one that marks spaces, and has <0xC3> for a byte that no piece begins with."""
+    lone = BYTE.fullmatch(piece)
+    return bytes([int(lone[1], 16)]) if lone else piece.replace("▁", " ").encode()
 
 
 @cache

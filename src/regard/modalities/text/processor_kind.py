@@ -6,29 +6,43 @@ from dataclasses import replace
 from typing import Any
 
 from regard.errors import CheckpointError
-from regard.interop.tokens import foreign_tokenizer
-from regard.modalities.processor import ForeignFolder, ProcessorFolder, ProcessorKind
+from regard.interop.tokens import UnclearTokenizer, foreign_tokenizer
+from regard.modalities.processor import (
+    ExampleProcessor,
+    ForeignFolder,
+    MissingProcessor,
+    ProcessorFolder,
+    ProcessorKind,
+)
 from regard.models.family import Family
 from regard.storage.documents import read_bytes
 
 from .processor import Text
+from .tokenizer_export import exported_tokenizer, usual_decoding
+from .vocabulary import SPECIAL_TOKENS, Vocabulary, tokenizer_symbols
 
 FILE = "tokenizer.json"
+SENTENCES = ("the dog sees a cat", "who runs today")  # of which the words of an example are learned
 
 
 def read(data: Mapping[str, Any], home: ProcessorFolder) -> Text | None:
     if set(data) != {"kind"}:
         where = str(home.folder / "regard.json")
         raise CheckpointError("a text processor takes no settings", where=where, got=", ".join(data)[:200])
-    return read_tokenizer(home, "")
+    return read_tokenizer(home)
 
 
-def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> Text | None:
-    return read_tokenizer(home, kind)
+def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> Text | MissingProcessor | None:
+    """The folder's tokenizer.json, or what its other files say, or why they do not say enough."""
+    if os.path.lexists(home.folder / FILE):
+        return read_tokenizer(home)
+    other = foreign_tokenizer(home.folder, kind)
+    if isinstance(other, UnclearTokenizer):
+        return MissingProcessor(*other)
+    return None if other is None else checked(other, home)
 
 
-def read_tokenizer(home: ProcessorFolder, kind: str) -> Text | None:
-    """The folder's tokenizer, whose every id must have a row in the embedding."""
+def read_tokenizer(home: ProcessorFolder) -> Text | None:
     path = home.folder / FILE
     if os.path.lexists(path):
         if not path.is_file():
@@ -37,11 +51,13 @@ def read_tokenizer(home: ProcessorFolder, kind: str) -> Text | None:
                 where=str(path),
                 fix="remove it, or put the tokenizer file in its place",
             )
-        raw = read_bytes(path)
-    elif not kind or (other := foreign_tokenizer(home.folder, kind)) is None:
-        return None
-    else:
-        raw = other
+        return checked(read_bytes(path), home)
+    return None
+
+
+def checked(raw: bytes, home: ProcessorFolder) -> Text:
+    """A tokenizer whose every id has a row in the embedding."""
+    path = home.folder / FILE
     text = Text.from_bytes(raw, str(path))
     last, vocab = max(text.tokenizer.get_vocab().values(), default=-1), home.get("vocab") or 0
     if last >= vocab:
@@ -55,11 +71,18 @@ def read_tokenizer(home: ProcessorFolder, kind: str) -> Text | None:
 
 
 def export(text: Text, folder: ForeignFolder) -> ForeignFolder:
-    return replace(folder, files={**folder.files, FILE: text.to_bytes()})
+    """The tokenizer as the other library needs it to give the same ids, and how texts are written unless asked for."""
+    files = {**folder.files, **exported_tokenizer(text, folder)}
+    return replace(folder, files=files, generation={**folder.generation, **usual_decoding(folder)})
 
 
 def blank(family: Family, config: Any, words: Text) -> Text:
     return words
 
 
-TEXT = ProcessorKind(frozenset({"text"}), (FILE,), read, read_foreign, export, blank)
+def example(family: Family, config: Any) -> ExampleProcessor:
+    words = Vocabulary("words", config.vocab - len(SPECIAL_TOKENS)).learn(SENTENCES)
+    return ExampleProcessor(words, tokenizer_symbols(words))
+
+
+TEXT = ProcessorKind(frozenset({"text"}), (FILE,), read, read_foreign, export, blank, example)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regard.data.faults import Fault, fault_at
-from regard.data.rows import Numbers, Rows
+from regard.data.rows import IntegerArray, Rows
 from regard.data.tables import UnfitError
 
 SHOWN = 40  # letters of an answer in a message
@@ -37,7 +37,7 @@ class Questions:
             except UnfitError as reason:
                 wrong.append(fault_at(rows.where(i), str(reason)))
         self.kept = np.array(kept, np.int64)
-        self.lengths: Numbers = rows.lengths[self.kept, :2]  # of question and context
+        self.lengths: IntegerArray = rows.lengths[self.kept, :2]  # of question and context
         self.faults: Sequence[Fault] = [*rows.faults, *wrong] if wrong else rows.faults
 
     def __len__(self) -> int:

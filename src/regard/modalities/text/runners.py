@@ -6,24 +6,30 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from regard.decode.settings import Decoding
-from regard.errors import InputError
+from regard.errors import InputError, notify
 from regard.look.examples import Example
 from regard.look.maps import Map
+from regard.look.short_repr import BriefRepr
 from regard.modalities.inputs import ModelView, Picture, as_list, check_count, input_text, is_single
+from regard.modalities.media import MEDIA
 from regard.zoo import FAMILIES
 
 from .alignment import aligned_maps
-from .examples import continued_text, read_text, translated_text
+from .examples import continued_text, has_masks, read_text, translated_text
 from .generator import Generating
 from .processor import Text
 from .prompting import PromptedAnswer, answered, few_shot
+from .reader_examples import answered_example, embedded_example, labelled_example, tagged_example
 from .text_model import AnswerSpan, TaggedText, TextClassification, TextReader, words_of
 from .translator import Progress, TranslationModel, check_text, no_progress
+from .unread import tell_unknown
 from .writing import GeneratedText
 
+MASKED = ("words", "pretraining")  # heads that fill in masks
 
-@dataclass(frozen=True, eq=False)
-class Translation:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Translation(BriefRepr):
     """A text and its translation."""
 
     source: str
@@ -32,8 +38,8 @@ class Translation:
     maps: dict[str, Map]  # attention maps of the requested layers: (1, heads, target, source)
 
 
-@dataclass(frozen=True, eq=False)
-class Generation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Generation(BriefRepr):
     """A prompt and its continuation."""
 
     prompt: str
@@ -46,8 +52,12 @@ class Generation:
 def text_processor(model: ModelView) -> Text:
     """Its tokenizer."""
     if "text" not in model.takes:
-        raise InputError(f"a {model.family} takes images, not text")
+        given = " and ".join(MEDIA[one].plural if one in MEDIA else one for one in model.takes)
+        raise InputError(f"this {model.family} takes {given}, not text")
     text = None if model.processor is None else model.processor.media.get("text")
+    if not isinstance(text, Text) and model.unprepared is not None:
+        where, got, fix = model.unprepared
+        raise InputError("this model has no tokenizer", where=where, got=got, fix=fix)
     if not isinstance(text, Text):
         raise InputError(
             "this model has no tokenizer", fix="put a tokenizer.json into the folder that the model is loaded from"
@@ -64,7 +74,7 @@ def text_generator(model: ModelView) -> Generating:
 
 
 def reader_of(model: ModelView) -> TextReader:
-    return TextReader(model.net, text_processor(model), model.labels, model.length)
+    return TextReader(model.net, text_processor(model), model.labels, model.length, bool(model.get("segments")))
 
 
 def translate(
@@ -77,6 +87,7 @@ def translate(
 ) -> Translation | list[Translation]:
     translating = translator_of(model)
     several = [check_text(text) for text in ([texts] if isinstance(texts, str) else texts)]
+    tell_unknown(translating.text, several)
     found = translating.translate(several, decoding, first, progress or no_progress)
     done = [
         Translation(
@@ -96,6 +107,8 @@ def generate(model: ModelView, prompts: str | Sequence[str], decoding: Decoding)
         Generation(prompt, own[0].text if own else "", own, generating.surplus(prompt), generating.unknown(prompt))
         for prompt, own in zip(several, generating.generate(several, decoding), strict=True)
     ]
+    if not any(one.unknown for one in done):  # else they are named one by one
+        tell_unknown(generating.text, several)
     return done[0] if isinstance(prompts, str) else done
 
 
@@ -123,26 +136,36 @@ def classify(
     model: ModelView, given: str | Sequence[str | tuple[str, str]]
 ) -> TextClassification | list[TextClassification]:
     several = as_list(given)
-    found = reader_of(model).classify(
-        [(input_text(x),) if is_single(x) else tuple(map(input_text, x)) for x in several]
-    )
+    rows = [(input_text(x),) if is_single(x) else tuple(map(input_text, x)) for x in several]
+    found = reader_of(model).classify(rows)
+    if not any(one.unknown for one in found):  # else they are named one by one
+        tell_unknown(text_processor(model), [text for row in rows for text in row])
     return found[0] if is_single(given) else found
 
 
 def tag(model: ModelView, texts: str | Sequence[str | Sequence[str]]) -> TaggedText | list[TaggedText]:
     several = [texts] if isinstance(texts, str) else texts
     words = [words_of(text) if isinstance(text, str) else list(text) for text in several]
+    tell_unknown(text_processor(model), [word for row in words for word in row])
     found = reader_of(model).tag(words, last=FAMILIES[model.family].tagged == "last")
     return found[0] if isinstance(texts, str) else found
 
 
 def answer(model: ModelView, question: str, context: str) -> AnswerSpan:
+    tell_unknown(text_processor(model), [question, context])
     return reader_of(model).answer(question, context)
+
+
+def answer_several(model: ModelView, pairs: Sequence[tuple[str, ...]]) -> list[AnswerSpan]:
+    """Of questions, each with its context."""
+    tell_unknown(text_processor(model), [text for pair in pairs for text in pair])
+    return [found for _, found in reader_of(model).best_parts([(question, context) for question, context in pairs])]
 
 
 def embed(model: ModelView, texts: str | Sequence[str], batch: int) -> Tensor:
     if batch < 1:
         raise InputError("batch size must be at least 1", got=str(batch))
+    tell_unknown(text_processor(model), [texts] if isinstance(texts, str) else texts)
     return reader_of(model).embed([texts] if isinstance(texts, str) else list(texts), batch)
 
 
@@ -151,14 +174,54 @@ def example(model: ModelView, given: Sequence[Picture]) -> Example:
     if model.takes == ("text", "text"):
         return translated_example(model, given)
     check_count(model, given, 1)
-    return read_text(text_processor(model), model.length, model.labels, input_text(given[0]))
+    told = told_texts(model, given)
+    return read_text(text_processor(model), model.length, told[0])
+
+
+def told_texts(model: ModelView, given: Sequence[Picture]) -> list[str]:
+    """What was given; where the model cannot read much of it, that is told."""
+    texts = [input_text(text) for text in given]
+    tell_unknown(text_processor(model), texts)
+    return texts
+
+
+def labelled_example_of(model: ModelView, given: Sequence[Picture]) -> Example:
+    check_count(model, given, 1, 2)
+    return labelled_example(reader_of(model), told_texts(model, given))
+
+
+def tagged_example_of(model: ModelView, given: Sequence[Picture]) -> Example:
+    check_count(model, given, 1)
+    return tagged_example(reader_of(model), told_texts(model, given)[0], last=FAMILIES[model.family].tagged == "last")
+
+
+def answered_example_of(model: ModelView, given: Sequence[Picture]) -> Example:
+    """A question and a context; a text alone is read without a question."""
+    check_count(model, given, 1, 2)
+    if len(given) == 1:
+        return embedded_example_of(model, given)
+    question, context = told_texts(model, given)
+    return answered_example(reader_of(model), question, context)
+
+
+def embedded_example_of(model: ModelView, given: Sequence[Picture]) -> Example:
+    """Of a text with masks, what a masked language model fills in."""
+    check_count(model, given, 1, 2)
+    text, *more = told_texts(model, given)
+    if not more and model.get("head") in MASKED and has_masks(text_processor(model), text):
+        return read_text(text_processor(model), model.length, text)
+    return embedded_example(reader_of(model), text, more[0] if more else None)
 
 
 def continued_example(model: ModelView, given: Sequence[Picture]) -> Example:
     check_count(model, given, 1)
-    return continued_text(text_generator(model), input_text(given[0]))
+    return continued_text(text_generator(model), told_texts(model, given)[0])
 
 
 def translated_example(model: ModelView, given: Sequence[Picture]) -> Example:
     check_count(model, given, 1, 2)
-    return translated_text(translator_of(model), input_text(given[0]), input_text(given[1]) if len(given) > 1 else None)
+    source, *target = told_texts(model, given)
+    translating = translator_of(model)
+    if not target and len(translating.parts(source)) > 1:
+        notify("several sentences are looked at as one text; `translate` reads each by itself and may answer otherwise")
+    return translated_text(translating, source, target[0] if target else None)

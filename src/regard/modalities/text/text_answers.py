@@ -8,19 +8,17 @@ from typing import Any
 
 import torch
 
-from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
 from regard.look.answers import Answer, WrittenText
 from regard.look.examples import Example
 from regard.modalities.answering import answer_all
 from regard.modalities.inputs import ModelView, input_text
 
-from .examples import source_and_target
+from .examples import USUAL, source_and_target
 from .runners import text_generator, translator_of
 from .translator import LONGEST, check_text
+from .unread import unknown_remark
 from .writing import GeneratedText
-
-GREEDY = Decoding(beam=Beam(beams=1))
 
 
 def translations(model: ModelView, several: Sequence[Sequence[Any]], decoding: Decoding | None) -> list[Answer] | None:
@@ -30,7 +28,7 @@ def translations(model: ModelView, several: Sequence[Sequence[Any]], decoding: D
     translating = translator_of(model)
     texts = [check_text(input_text(one[0])) for one in several]
     parts = [[part.text for part in translating.parts(text)] for text in texts]
-    best = [own[0] if own else None for own in translating.translate(texts, decoding or GREEDY)]
+    best = [own[0] if own else None for own in translating.translate(texts, decoding or USUAL)]
     flat: list[Example] = []
     for sources, said in zip(parts, best, strict=True):
         for source, one in zip(sources, pieces(said), strict=False):
@@ -44,7 +42,8 @@ def translations(model: ModelView, several: Sequence[Sequence[Any]], decoding: D
     for sources, said in zip(parts, best, strict=True):
         own = [next(wrote) for source, one in zip(sources, pieces(said), strict=False) if one.ids or one.ended]
         tokens = tuple(token for one in own if isinstance(one, WrittenText) for token in one.tokens)
-        found.append(WrittenText(said.text if said is not None else "", tokens))
+        remark = unknown_remark(translating.text, sources)
+        found.append(WrittenText(said.text if said is not None else "", tokens, remark))
     return found
 
 

@@ -49,11 +49,18 @@ class AnswerSpan:
     probability: float
 
 
-class TextReader:
-    """A net that reads whole texts, with its tokenizer; ``length`` is how many tokens it can read."""
+@dataclass(frozen=True, eq=False)
+class EmbeddedText:
+    text: str
+    vector: Tensor  # (d,), of length 1
 
-    def __init__(self, net: Any, text: Text, labels: Sequence[str], length: int | None) -> None:
-        self.net, self.text, self.labels, self.length = net, text, labels, length
+
+class TextReader:
+    """A net that reads whole texts, with its tokenizer; ``length`` is how many tokens it can read, ``segments`` whether
+    it has an embedding for each of two texts."""
+
+    def __init__(self, net: Any, text: Text, labels: Sequence[str], length: int | None, segments: bool) -> None:
+        self.net, self.text, self.labels, self.length, self.segments = net, text, labels, length, segments
         self.literal = text.literal()
 
     def classify(self, rows: Sequence[tuple[str, ...]]) -> list[TextClassification]:
@@ -73,14 +80,20 @@ class TextReader:
         found = self.read(framed, lambda some: self.net.tagged(some.ids, segments=some.segments, keys=some.keys))
         told: list[list[tuple[str, str, float]]] = [[] for _ in sentences]
         for (i, words), own, logits in zip(parts, framed, found, strict=True):
-            chances = logits.softmax(-1)
-            for word, place in zip(words, tagged_places(own, len(words), last=last), strict=True):
-                if place is None:
-                    told[i].append((word, "", 0.0))
-                    continue
-                chance, best = chances[place].max(-1)
-                told[i].append((word, self.name(int(best)), float(chance)))
-        return [TaggedText(*(zip(*rows, strict=True) if rows else ((), (), ()))) for rows in told]
+            told[i] += self.tags(words, tagged_places(own, len(words), last=last), logits)
+        return [tagged_text(rows) for rows in told]
+
+    def tags(
+        self, words: Sequence[str], places: Sequence[int | None], logits: Tensor
+    ) -> Iterator[tuple[str, str, float]]:
+        """Each word with its likeliest tag; one without a token has none.  (n, c)"""
+        chances = logits.softmax(-1)
+        for word, place in zip(words, places, strict=True):
+            if place is None:
+                yield word, "", 0.0
+                continue
+            chance, best = chances[place].max(-1)
+            yield word, self.name(int(best)), float(chance)
 
     def parts(self, words: Sequence[str]) -> Iterator[Sequence[str]]:
         """All words, or as many at a time as fit."""
@@ -108,14 +121,22 @@ class TextReader:
 
     def answer(self, question: str, context: str) -> AnswerSpan:
         """The span of the context that answers best. Of a long one, overlapping parts are read."""
-        parts = self.overlapping(question, context)
-        found = self.read(parts, lambda some: self.net.spanned(some.ids, segments=some.segments, keys=some.keys))
-        answers = []
-        for own, logits in zip(parts, found, strict=True):
-            spans = best_spans(logits[None, : len(own.ids)], torch.tensor([context_places(own)]))
-            start, end = bounds(context, own.offsets[int(spans.first)][0], own.offsets[int(spans.last)][1])
-            answers.append(AnswerSpan(context[start:end], start, end, float(spans.chances)))
-        return max(answers, key=lambda answer: answer.probability)
+        return self.best_part(question, context)[1]
+
+    def best_part(self, question: str, context: str) -> tuple[Framed, AnswerSpan]:
+        """The part of the context that holds the best answer, beside the question, and that answer."""
+        return self.best_parts([(question, context)])[0]
+
+    def best_parts(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[Framed, AnswerSpan]]:
+        """The same of several, whose parts are read together."""
+        parts = [self.overlapping(question, context) for question, context in pairs]
+        flat = [own for some in parts for own in some]
+        found = iter(self.read(flat, lambda some: self.net.spanned(some.ids, segments=some.segments, keys=some.keys)))
+        answers = [
+            [(own, span_in(context, own, next(found))) for own in some]
+            for some, (_, context) in zip(parts, pairs, strict=True)
+        ]
+        return [max(some, key=lambda one: one[1].probability) for some in answers]
 
     def overlapping(self, question: str, context: str) -> list[Framed]:
         """The context in parts that fit beside the question."""
@@ -146,16 +167,22 @@ class TextReader:
         return self.labels[i] if self.labels else str(i)
 
 
+def tagged_text(rows: Sequence[tuple[str, str, float]]) -> TaggedText:
+    return TaggedText(*(zip(*rows, strict=True) if rows else ((), (), ())))
+
+
+def span_in(context: str, framed: Framed, logits: Tensor) -> AnswerSpan:
+    """(n, 2)"""
+    spans = best_spans(logits[None, : len(framed.ids)], torch.tensor([context_places(framed)]))
+    start, end = bounds(context, framed.offsets[int(spans.first)][0], framed.offsets[int(spans.last)][1])
+    return AnswerSpan(context[start:end], start, end, float(spans.chances))
+
+
 def bounds(text: str, start: int, end: int) -> tuple[int, int]:
     """Of some letters without the space around them: tokens may begin with it."""
     own = text[start:end]
     start += len(own) - len(own.lstrip())
     return start, start + len(own.strip())
-
-
-def last_piece(family: str) -> bool:
-    """Which piece of a word has its tag: what only reads ahead knows the word at its last, others have its first."""
-    return family == "recurrent"
 
 
 def words_of(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.data.batches import Batches, Drawing, RandomBatches
+from regard.data.batches import Batches, RandomBatches, RandomCollate
 from regard.data.counter_rng import uniform_samples
 from regard.data.order import Order
 from regard.decode.symbols import Symbols
@@ -17,20 +17,20 @@ from .tasks.language import NextTokenBatch, next_tokens
 from .vocabulary import framing_tokens
 
 
-def window_batches(plan: RunPlan, opened: OpenedData, text: Text, length: int, make: Drawing) -> SplitBatches:
+def window_batches(plan: RunPlan, opened: OpenedData, text: Text, length: int, make: RandomCollate) -> SplitBatches:
     splits: dict[str, Batches] = {}
     for split, rows in opened.splits.items():
         assert isinstance(rows, Passages)
         windows, shuffled = TextWindows(rows, text, length), split == "train"
         order = Order(len(windows), rows=max(plan.data.budget // length, 1), seed=plan.seed, shuffle=shuffled)
         splits[split] = RandomBatches(windows, order, WindowMaker(length, make, moved=shuffled), plan.seed)
-    return SplitBatches(splits, longest=length)
+    return SplitBatches(splits, longest=length, reached=length)
 
 
 class WindowMaker:
     """Windows of so many tokens, at their place or a little further, given to what makes batches of them."""
 
-    def __init__(self, length: int, make: Drawing, *, moved: bool) -> None:
+    def __init__(self, length: int, make: RandomCollate, *, moved: bool) -> None:
         self.length, self.make, self.moved = length, make, moved
 
     def __call__(self, rows: Sequence[Any], numbers: Sequence[np.random.Philox]) -> Any:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, repeat_heads
-from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
-from ..recomputation import RowPart, in_parts
+from ..mask import ALL, Bias, Mask, add_head_axis, count, masked_softmax
+from ..recomputation import RowPart, compute_in_parts
 from ..site import Site
 
 NAME = "chunked attention"
@@ -52,7 +52,7 @@ class Chunked(Kernel):
         real = mask.keys if mask.keys is not None else torch.ones(columns, dtype=torch.bool, device=q.device)
         chunks = (-(-real.sum(-1) // self.chunk)).clamp(min=1)[..., None, None]
         of_keys, of_queries = count(real) // self.chunk, mask.positions(rows, q.device) // self.chunk
-        away = over_heads(of_keys[..., None, :] - of_queries[..., :, None])
+        away = add_head_axis(of_keys[..., None, :] - of_queries[..., :, None])
         ring = chunks.unsqueeze(-3) if chunks.ndim > 2 else chunks  # how many chunks stand in it
         times = (away == 0).to(q.dtype)
         if mask.causal:
@@ -89,7 +89,7 @@ class Chunked(Kernel):
             )
             given = [x.take_along_dim(i[..., None, :, None], -2) for x, i in ((q, asking), (k, asked), (v, asked))]
         parts = [self.part(blocks, chunks, rows) for chunks, rows in blocks.pieces(c, m)]
-        y = in_parts(parts, *given) if len(parts) > 1 else parts[0].make(*given)  # (..., h, c * m, f)
+        y = compute_in_parts(parts, *given) if len(parts) > 1 else parts[0].make(*given)  # (..., h, c * m, f)
         if mask.keys is None:
             return y[..., :n, :]
         return y[..., :n, :].take_along_dim(order.argsort(dim=-1)[..., None, :, None], -2)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from .. import attention
 from ..attention import Kernel, Softmax
-from ..mask import ALL, Bias, Mask, cut, over_heads
-from ..recomputation import RowPart, in_parts
+from ..mask import ALL, Bias, Mask, add_head_axis, slice_tile
+from ..recomputation import RowPart, compute_in_parts
 
 SMALL = 64  # queries of a tile, where the window is smaller still: fewer products, each larger
 
@@ -49,7 +49,7 @@ class Local(Kernel):
         end = min(columns, last if mask.causal else last + self.window - 1)
         near = slice(min(max(first - self.window + 1, 0), end), end)
         keys = None if mask.keys is None else mask.keys[..., near]
-        pairs = None if mask.pairs is None else cut(mask.pairs, rows, near)
+        pairs = None if mask.pairs is None else slice_tile(mask.pairs, rows, near)
         here = Mask(mask.causal, first, keys, pairs)
 
         def make(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -60,13 +60,13 @@ class Local(Kernel):
 
 def one_or_more(parts: list[RowPart], *inputs: Tensor) -> Tensor:
     """A part that is alone need not be computed twice."""
-    return in_parts(parts, *inputs) if len(parts) > 1 else parts[0].make(*parts[0].cut(inputs))
+    return compute_in_parts(parts, *inputs) if len(parts) > 1 else parts[0].make(*parts[0].cut(inputs))
 
 
 def away(mask: Mask, rows: int, columns: int, device: torch.device, first: int = 0) -> Tensor:
     """Place of the key minus that of the query: (q, k), or (b, 1, q, k) where rows have a start of their own."""
     keys = torch.arange(first, first + columns, device=device)
-    return over_heads(keys - mask.places(rows, device)[..., :, None])
+    return add_head_axis(keys - mask.places(rows, device)[..., :, None])
 
 
 def earlier(mask: Mask, seen: Tensor, steps: Tensor) -> Tensor:

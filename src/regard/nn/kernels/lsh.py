@@ -35,8 +35,8 @@ from ..attention import Kernel, Mixer, by_rows, repeat_heads
 from ..cache import Slot
 from ..config import not_at_least, not_positive, refuse, show_value
 from ..hash_rounds import FAR, BucketBand, HashPlan, Near, Ring, as_given, in_rounds
-from ..mask import ALL, Bias, Mask, masked_softmax, over_heads
-from ..recomputation import kept
+from ..mask import ALL, Bias, Mask, add_head_axis, masked_softmax
+from ..recomputation import decide_once
 from ..site import Site
 
 Hash = Literal["angular", "planes"]
@@ -153,7 +153,7 @@ class LSH(Kernel):
         seen = every.expand(len(items), 1, columns)
         each = [plan.near.times(r, slice(None), items, seen) for r in range(self.rounds)]
         times = torch.stack(each).sum(0).view(*lead, rows, columns)
-        allowed, own = mask.dense(rows, columns, q.device), over_heads(places[..., :, None] == every)
+        allowed, own = mask.dense(rows, columns, q.device), add_head_axis(places[..., :, None] == every)
         allowed = own.new_ones(1) if allowed is None else allowed
         others, scores = (times > 0) & allowed & ~own, q @ unit_keys(k).mT
         weights = masked_softmax(scores if self.once else scores + times.clamp(min=1).to(q.dtype).log(), others)
@@ -192,7 +192,7 @@ class LSH(Kernel):
     def codes(self, k: Tensor) -> Tensor:
         """The bucket of each key in each round: (b, h, k, e) -> (b, h, r, k). Buckets are kept when activations are
         recomputed, as rounding differences could move a key to another bucket."""
-        return kept(lambda: self.hash(k, self.draw()))
+        return decide_once(lambda: self.hash(k, self.draw()))
 
     def draw(self) -> int:
         """Count the redraws of the hashes; the count is saved with the model."""

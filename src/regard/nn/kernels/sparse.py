@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from .. import attention
 from ..attention import Kernel, Mixer, Softmax, by_rows, repeat_heads
-from ..mask import ALL, Bias, Mask, count, masked_softmax, over_heads
+from ..mask import ALL, Bias, Mask, add_head_axis, count, masked_softmax
 from ..recomputation import RowPart
 from ..site import Site
 from .local import SMALL, Local, away, earlier, one_or_more, within
@@ -158,7 +158,7 @@ class Merged(Kernel):
             own, others = torch.arange(line, line + lines, device=device), torch.arange(above.stop, device=device)
             beyond = (others < own[:, None]) if mask.causal else (others != own[:, None])  # one's own line is near
             beyond = beyond[:, None, :] & real[..., above, :].mT.unsqueeze(-3)  # (..., lines, l, above)
-            return side_by_side(around, over_heads(beyond.flatten(-3, -2)))
+            return side_by_side(around, add_head_axis(beyond.flatten(-3, -2)))
 
         def make(q: Tensor, k: Tensor, v: Tensor, columns_k: Tensor, columns_v: Tensor) -> Tensor:
             scores = torch.cat((q @ k.mT, flat(standing(q, stride) @ columns_k.mT)), -1) * q.shape[-1] ** -0.5
@@ -202,14 +202,14 @@ class Fixed(Kernel):
         positions = torch.arange(columns, device=device) if mask.keys is None else count(mask.keys)
         own = self.surroundings(mask.positions(rows, device), positions, steps)
         sums_up = positions[..., None, :] % self.block >= self.block - self.summary
-        return earlier(mask, own if self.looks == "near" else own | over_heads(sums_up), steps)
+        return earlier(mask, own if self.looks == "near" else own | add_head_axis(sums_up), steps)
 
     def surroundings(self, queries: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
         """Which keys near a query it sees: its block, or only itself. positions (..., q), (..., k) -> (..., q, k)"""
         if self.looks == "far":
             return steps == 0
         same = queries[..., :, None] // self.block == keys[..., None, :] // self.block
-        return over_heads(same) & (steps.abs() < self.block)
+        return add_head_axis(same) & (steps.abs() < self.block)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask = ALL, bias: Bias | None = None) -> Tensor:
         if not orderly(q, mask, bias):
@@ -264,7 +264,7 @@ class Fixed(Kernel):
             positions = positions if mask.keys is None else count(mask.keys)[..., near]
             around = earlier(mask, self.surroundings(queries, positions, steps), steps)
             far = summaries.places[..., before][..., None, :] - here.places(q.shape[-2], q.device)[:, None]
-            far = over_heads(far)
+            far = add_head_axis(far)
             twice = self.surroundings(queries, summaries.positions[before], far)
             pairs = side_by_side(around, earlier(mask, ~twice, far))
             keys = None if mask.keys is None else torch.cat((mask.keys[..., near], summaries.real[..., before]), -1)

@@ -27,7 +27,7 @@ from .. import attention
 from ..attention import repeat_heads
 from ..cache import Slot
 from ..mask import Bias, Mask
-from ..recomputation import RowPart, followed, in_parts, recompute_forward, same, some
+from ..recomputation import RowPart, compute_in_parts, is_traced, recompute_forward, same, some
 from ..site import DropoutError, Site
 
 CHUNK = 64  # positions that are compared pair by pair; all before them is read from sums
@@ -126,7 +126,7 @@ class LinearAttention:
             return along(self.scan, sums, q, *beside)
         features = slice(0, sums.total.shape[-2])
         parts = [RowPart(tile, (tile, features), self.read) for tile in tiles(sums, q.shape[-2])]
-        rows = in_parts(parts, q, sums.total) if parts else self.read(q, sums.total)
+        rows = compute_in_parts(parts, q, sums.total) if parts else self.read(q, sums.total)
         return Mixed(rows, sums)
 
     def gather(self, sums: Sums, k: Tensor, v: Tensor, level: Tensor) -> Mixed:
@@ -278,7 +278,7 @@ Make = Callable[..., Mixed]
 def along(make: Make, sums: Sums, *inputs: Tensor) -> Mixed:
     """One tile after another, each with the sums of those before it; and each again for its gradient."""
     parts = tiles(sums, inputs[0].shape[-2])
-    if followed(inputs):
+    if is_traced(inputs):
         return apart(make, parts, sums, *inputs)
     rows, total, peak = Along.apply(make, parts, sums.total, sums.peak, *inputs)  # type: ignore[no-untyped-call]
     return Mixed(rows, Sums(total, peak))

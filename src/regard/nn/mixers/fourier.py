@@ -17,11 +17,11 @@ from torch import Tensor
 
 from ..attention import Mixer
 from ..cache import Cache
-from ..influence import tell
+from ..influence import compute_with_influence
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from ..tap import Tap
-from .whole import real_positions, refuse_site, to_the_front, to_their_places
+from .whole import move_to_front, real_positions, refuse_site, undo_move_to_front
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Fourier(Mixer):
         cache: Cache | None = None,
     ) -> Tensor:
         real = real_positions("fourier mixing", x, context, mask, bias, cache)
-        return tell(self.influence, self.mix, x, real)
+        return compute_with_influence(self.influence, self.mix, x, real)
 
     def mix(self, x: Tensor, real: Tensor | None) -> Tensor:
         """(b, n, d), (b, n) -> (b, n, d)"""
@@ -60,7 +60,7 @@ class Fourier(Mixer):
             return torch.fft.fft2(precise).real.to(x.dtype)
         known = x.device.type == "cpu" and not torch.compiler.is_compiling()
         transform = by_length if known else at_once  # elsewhere, to ask for a length is to wait for the device
-        return to_their_places(transform(to_the_front(precise, real), real.sum(-1)), real).to(x.dtype)
+        return undo_move_to_front(transform(move_to_front(precise, real), real.sum(-1)), real).to(x.dtype)
 
 
 def by_length(x: Tensor, lengths: Tensor) -> Tensor:

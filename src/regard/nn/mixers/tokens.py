@@ -18,11 +18,11 @@ from ..attention import Mixer
 from ..cache import Cache
 from ..config import not_positive, refuse
 from ..feedforward import Activation, FeedForward
-from ..influence import tell
+from ..influence import compute_with_influence
 from ..mask import ALL, Bias, Mask
 from ..site import Site
 from ..tap import Tap
-from .whole import real_positions, refuse_site, to_the_front, to_their_places
+from .whole import move_to_front, real_positions, refuse_site, undo_move_to_front
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +63,11 @@ class TokenMLP(Mixer):
         real = real_positions("token mixing", x, context, mask, bias, cache)
         if x.shape[-2] > self.length:
             raise ValueError(f"token mixing is built for {self.length} positions, got {x.shape[-2]}; shorten the input")
-        return tell(self.influence, self.mix, x, real)
+        return compute_with_influence(self.influence, self.mix, x, real)
 
     def mix(self, x: Tensor, real: Tensor | None) -> Tensor:
         """(b, n, d), (b, n) -> (b, n, d)"""
         n = x.shape[-2]
-        front = x if real is None else to_the_front(x, real)
+        front = x if real is None else move_to_front(x, real)
         y = self.mlp(F.pad(front.mT, (0, self.length - n)))[..., :n].mT
-        return y if real is None else to_their_places(y, real)
+        return y if real is None else undo_move_to_front(y, real)

@@ -45,14 +45,14 @@ def real_positions(
     return real
 
 
-def to_the_front(x: Tensor, real: Tensor) -> Tensor:
+def move_to_front(x: Tensor, real: Tensor) -> Tensor:
     """The real positions of each row first, in their order, and zeros behind them.  (b, n, d), (b, n) -> (b, n, d)"""
     order = (~real).to(torch.uint8).argsort(dim=-1, stable=True)
     behind = torch.arange(x.shape[-2], device=x.device) >= real.sum(-1, keepdim=True)
     return x.take_along_dim(order[..., None], -2).masked_fill(behind[..., None], 0.0)
 
 
-def to_their_places(y: Tensor, real: Tensor) -> Tensor:
-    """The inverse of ``to_the_front``, with zeros at padding. (b, n, d), (b, n) -> (b, n, d)"""
+def undo_move_to_front(y: Tensor, real: Tensor) -> Tensor:
+    """The inverse of ``move_to_front``, with zeros at padding. (b, n, d), (b, n) -> (b, n, d)"""
     position = (real.cumsum(-1) - 1).clamp(min=0)
     return y.take_along_dim(position[..., None], -2).masked_fill(~real[..., None], 0.0)

@@ -27,7 +27,7 @@ from ..attention import Kernel, Mixer, Softmax, zero_padding
 from ..cache import Cache
 from ..config import not_positive, refuse
 from ..feedforward import FeedForward
-from ..influence import record
+from ..influence import record_influence
 from ..kernels.topk import TopK
 from ..mask import ALL, Bias, Mask
 from ..pool import pool_mean
@@ -86,7 +86,7 @@ class SharedWorkspace(Mixer):
 
     def step(self, x: Tensor, slots: Tensor, real: Tensor | None = None) -> WorkspaceOutput:
         """(b, n, d), (b, m, d), (b, n) -> heard (b, n, d), slots (b, m, d)"""
-        record(self.influence, lambda x, real: self.told(x, slots.detach().clone(), real).heard, x, real)
+        record_influence(self.influence, lambda x, real: self.told(x, slots.detach().clone(), real).heard, x, real)
         return self.told(x, slots, real)
 
     def told(self, x: Tensor, slots: Tensor, real: Tensor | None) -> WorkspaceOutput:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regard.data.rows import Rows
-from regard.modalities.captions.preparation import GENERATED
+from regard.modalities.captions.preparation import GENERATED_CAPTION_PREPARATION
 from regard.modalities.captions.scenes import Scenes
 from regard.modalities.images.processor import Images
 from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
@@ -46,4 +46,4 @@ def example(folder: Path) -> dict[str, Any]:
     return {"rows": 8, "batch": 4, "longest": 10}
 
 
-KIND = DataKind(DrawnScenes, ("image", "text"), open_scenes, GENERATED, texts_of, example=example)
+KIND = DataKind(DrawnScenes, ("image", "text"), open_scenes, GENERATED_CAPTION_PREPARATION, texts_of, example=example)

@@ -6,9 +6,18 @@ from typing import Any, ClassVar, Literal
 
 from regard.data.rows import Rows
 from regard.modalities.images.augmentation import Augment
-from regard.modalities.images.batching import Prepared, not_batches
+from regard.modalities.images.batching import PreparedRows, not_batches
 from regard.modalities.images.digits import COUNT, TEST, Digits
-from regard.modalities.images.preparation import AUGMENT, DEVIATION, HALF, MEAN, SIZE, image_settings, source_processor
+from regard.modalities.images.preparation import (
+    AUGMENT_HELP,
+    DEVIATION_HELP,
+    HALF,
+    MEAN_HELP,
+    SIZE_HELP,
+    example_size,
+    image_settings,
+    source_processor,
+)
 from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
@@ -25,10 +34,10 @@ class DigitImages:
     kind: Literal["digits"] = "digits"
     share: float = setting(0.1, "fraction of the other digits to hold out for validation")
     batch: int = setting(64, "batch size in images")
-    size: int = setting(0, SIZE)
-    mean: tuple[float, ...] = setting(HALF, MEAN)
-    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
-    augment: Augment = setting(Augment(), AUGMENT)
+    size: int = setting(0, SIZE_HELP)
+    mean: tuple[float, ...] = setting(HALF, MEAN_HELP)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION_HELP)
+    augment: Augment = setting(Augment(), AUGMENT_HELP)
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + not_at_least(0, self, "size")
@@ -45,7 +54,7 @@ def open_digits(plan: RunPlan) -> OpenedData:
     splits: dict[str, Rows] = {"train": learned, "test": Digits(images, COUNT - TEST, COUNT)}
     opened = check_splits(splits, data.bad, data.share, plan.seed, images, Digits.labels)
     if data.augment.area < 1:
-        opened.splits["held_out"] = Prepared(opened.splits["held_out"], images)
+        opened.splits["held_out"] = PreparedRows(opened.splits["held_out"], images)
     return opened
 
 
@@ -53,4 +62,4 @@ def example(folder: Path) -> dict[str, Any]:
     return {"batch": 8}
 
 
-KIND = DataKind(DigitImages, ("image",), open_digits, example=example)
+KIND = DataKind(DigitImages, ("image",), open_digits, example=example, example_for=example_size)

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,23 +11,36 @@ from PIL import Image
 
 from regard.data.files import find_file
 from regard.data.fingerprints import fingerprint
+from regard.data.locations import DataFolder, open_place
 from regard.data.rows import Rows
 from regard.errors import InputError
 from regard.modalities.images.augmentation import Augment
-from regard.modalities.images.batching import Prepared, not_batches
-from regard.modalities.images.idx import open_idx
+from regard.modalities.images.batching import PreparedRows, not_batches
+from regard.modalities.images.idx import find_idx, open_idx, read_idx
+from regard.modalities.images.medium import SUFFIXES
 from regard.modalities.images.preparation import (
-    AUGMENT,
-    DEVIATION,
-    FIT,
+    AUGMENT_HELP,
+    DEVIATION_HELP,
+    FILES_SIZE_HELP,
+    FIT_HELP,
+    FOLLOW,
     HALF,
-    MEAN,
-    SIZE,
+    IMAGE_PREPARATION,
+    MEAN_HELP,
+    example_size,
+    follows_images,
     image_settings,
     source_processor,
 )
 from regard.modalities.images.processor import Images, open_images
 from regard.modalities.images.sheets import open_sheet
+from regard.modalities.images.survey import (
+    ImageSurvey,
+    preparation_notes,
+    prepared_words,
+    survey_of,
+    survey_place,
+)
 from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import SPLITS, check_disjoint, check_splits
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
@@ -54,17 +67,19 @@ class ImageFiles:
     share: float = setting(0.1, "fraction of train to hold out for validation if held_out is empty")
     bad: float = setting(0.01, "maximum fraction of unreadable images; above it the run does not start")
     batch: int = setting(64, "batch size in images")
-    size: int = setting(0, SIZE)
-    fit: Literal["stretch", "crop"] = setting("stretch", FIT)
-    mean: tuple[float, ...] = setting(HALF, MEAN)
-    deviation: tuple[float, ...] = setting(HALF, DEVIATION)
-    augment: Augment = setting(Augment(), AUGMENT)
+    size: int | Literal["auto"] = setting(0, FILES_SIZE_HELP)
+    fit: Literal["stretch", "crop"] = setting("stretch", FIT_HELP)
+    mean: tuple[float, ...] = setting(HALF, MEAN_HELP)
+    deviation: tuple[float, ...] = setting(HALF, DEVIATION_HELP)
+    augment: Augment = setting(Augment(), AUGMENT_HELP)
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "batch") + (
             [] if self.train or self.train is None else ["train is empty: expected a folder"]
         )
-        wrong += not_at_least(0, self, "tile", "size") + not_batches(self.deviation, self.batch, self.augment)
+        wrong += not_at_least(0, self, "tile", *(["size"] if self.size != FOLLOW else [])) + not_batches(
+            self.deviation, self.batch, self.augment
+        )
         if twice := [name for name, count in Counter(self.labels or ()).items() if count > 1]:
             wrong += [f"duplicate labels: {', '.join(map(repr, twice[:3]))}"]
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
@@ -75,13 +90,34 @@ class ImageFiles:
 
 def open_image_files(plan: RunPlan) -> OpenedData:
     """What is cut out of images at random is cut out of the whole of them."""
-    data, images = plan.data, image_settings(plan, plan.data.size)
+    data, found = plan.data, survey(plan.data, find_file(plan.data.train, plan.base))
+    asked = 0 if data.size == FOLLOW else data.size
+    images = image_settings(plan, asked, found if follows_images(plan) else None)
     splits, names = image_rows(plan, images)
     check_disjoint(splits)
     opened = check_splits(splits, data.bad, data.share, plan.seed, images, names)
+    if found is not None:
+        facts = {"images": f"{found.words()}; read as {prepared_words(images)}"}
+        opened = replace(opened, notes=(*opened.notes, *preparation_notes(found, images)), facts=facts)
     if data.augment.area < 1 and not data.held_out:
-        opened.splits["held_out"] = Prepared(opened.splits["held_out"], images)
+        opened.splits["held_out"] = PreparedRows(opened.splits["held_out"], images)
     return opened
+
+
+def survey(data: ImageFiles, path: Path) -> ImageSurvey | None:
+    """What the training images are like; None where none can be read."""
+    if path.is_file() and path.suffix.lower() != ".zip":
+        return survey_sheet(path, data.tile)
+    if is_idx(path):
+        pixels = read_idx(find_idx(path, "train", "images", 3))
+        return survey_of([(pixels.shape[-1], pixels.shape[1])], [True])
+    place = open_place(path)
+    return survey_place(place, [name for name in place.names() if name.lower().endswith(SUFFIXES)])
+
+
+def survey_sheet(path: Path, tile: int) -> ImageSurvey | None:
+    found = survey_place(DataFolder(path.parent), [path.name])
+    return None if found is None else replace(found, width=tile, height=tile)
 
 
 def image_rows(plan: RunPlan, images: Images) -> tuple[dict[str, Rows], tuple[str, ...]]:
@@ -140,4 +176,14 @@ def example(folder: Path) -> dict[str, Any]:
     return {"train": "images", "share": 0.25, "batch": 4}
 
 
-KIND = DataKind(ImageFiles, ("image",), open_image_files, paths=SPLITS, more_files=labels_of_sheets, example=example)
+KIND = DataKind(
+    ImageFiles,
+    ("image",),
+    open_image_files,
+    IMAGE_PREPARATION,
+    paths=SPLITS,
+    more_files=labels_of_sheets,
+    example=example,
+    example_for=example_size,
+    store="regard.modalities.images.storing:store_images",
+)

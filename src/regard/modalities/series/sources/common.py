@@ -7,7 +7,7 @@ from regard.errors import InputError, first_of
 from regard.modalities.run_parts import OpenedData, RunPlan
 from regard.modalities.series.processor import Series, scale_of
 from regard.modalities.series.reading import SeriesColumns, TimeSeries
-from regard.modalities.series.windows import WindowLayout, in_parts, parts
+from regard.modalities.series.windows import WindowLayout, split_points, split_series
 from regard.nn.config import not_above_zero, not_at_least, not_positive
 
 WINDOW = "context length: number of past values in a window"
@@ -50,11 +50,11 @@ def opened(plan: RunPlan, series: Sequence[TimeSeries], columns: SeriesColumns) 
         if len({one.name for one in series}) < len(series):
             raise InputError("series names must be unique with data.scaling = 'train'", where="data.files")
         for one in series:
-            scale = scale_of(one.values[: parts(one, cut)[0]])
+            scale = scale_of(one.values[: split_points(one, cut)[0]])
             scales[one.name] = (scale.level, scale.spread)
     how = Series(data.window, data.scaling, scales, spacings[0] if dated else "", columns)
-    splits = in_parts(series, cut, how)
-    still = [one.name for one in series if not scale_of(one.values[: parts(one, cut)[0]]).spread]
+    splits = split_series(series, cut, how)
+    still = [one.name for one in series if not scale_of(one.values[: split_points(one, cut)[0]]).spread]
     if len(still) == len(series):
         files = list(dict.fromkeys(one.file for one in series))
         raise InputError(
@@ -73,7 +73,7 @@ def notes(
     told = [f"{len(series):,} series with {values:,} values; spacing: {' or '.join(spacings[:3])}"]
     if still:
         told.append(f"constant series, which do not contribute to training: {', '.join(first_of(still, 3))}")
-    short = sum(parts(one, cut)[0] < cut.window + cut.horizon for one in series)
+    short = sum(split_points(one, cut)[0] < cut.window + cut.horizon for one in series)
     if short:
         told.append(f"{short:,} series are shorter in train than window + horizon: their windows are padded")
     return tuple(told)

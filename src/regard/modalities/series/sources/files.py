@@ -56,4 +56,11 @@ def example(folder: Path) -> dict[str, Any]:
     return {"files": [str(folder / "series.csv")], "window": 12, "horizon": 3, "batch": 8, "stride": 4}
 
 
-KIND = DataKind(SeriesFiles, ("series",), open_files, paths=("files",), example=example)
+KIND = DataKind(
+    SeriesFiles,
+    ("series",),
+    open_files,
+    paths=("files",),
+    example=example,
+    store="regard.modalities.series.storing:store_series",
+)

@@ -7,12 +7,13 @@ import numpy as np
 
 from regard.data.batches import Batches
 from regard.data.order import Order
-from regard.data.rows import Numbers, Rows
+from regard.data.rows import IntegerArray, Rows
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
-from regard.modalities.text.batching import as_read, batches_of_texts
+from regard.modalities.text.batching import batches_of_texts, lengths_as_read
 from regard.modalities.text.framing import AnswerMaker
-from regard.modalities.text.heads import head_changes
+from regard.modalities.text.heads import EMBEDDED, head_changes
 from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.sources.answers import AnswerFiles
 from regard.modalities.text.tasks.answering import FindAnswer
@@ -39,9 +40,9 @@ def question_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) 
     return batches_of_texts(plan, opened, text, make, longest=longest, in_one=True, cost=parts)
 
 
-def parts(lengths: Numbers, longest: int, shuffle: bool) -> Numbers:
+def parts(lengths: IntegerArray, longest: int, shuffle: bool) -> IntegerArray:
     """In training a part with the answer; else all parts, and each token is in two of them."""
-    return as_read(lengths, longest, shuffle) if shuffle else np.where(lengths > longest, 2 * lengths, lengths)
+    return lengths_as_read(lengths, longest, shuffle) if shuffle else np.where(lengths > longest, 2 * lengths, lengths)
 
 
 def head(plan: RunPlan) -> dict[str, Any]:
@@ -62,6 +63,8 @@ TEMPLATE = Template(
     optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
     schedule=LinearSchedule(warmup=250),
 )
+SPANNED = NetCall("spanned", "ids, segments=, keys=", "logits of start and end (b, n, 2)")
+NEEDS: NeedsByMedia = {("text",): NetNeeds((SPANNED, EMBEDDED), ("vocab",))}
 GOAL = Goal(
     Answering,
     {"answers": "regard.modalities.text.goals.answer:question_batches"},
@@ -69,4 +72,5 @@ GOAL = Goal(
     {"answer": TEMPLATE},
     config=head,
     tokens=with_frame,
+    needs=NEEDS,
 )

@@ -5,10 +5,11 @@ from typing import Literal
 
 from regard.data.batches import Batches
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.heads import has_head
-from regard.modalities.text.lengths import USUAL, tokens_to_read
+from regard.modalities.text.lengths import USUAL_LENGTH, tokens_to_read
 from regard.modalities.text.lines import LineMaker
 from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.plain import TextFiles
@@ -37,7 +38,7 @@ class LanguageModel:
 
 def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> SplitBatches:
     """Lines, or a text read through a window; as long as the model reads."""
-    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length, reading.length or USUAL)
+    text, longest = reading.processor, tokens_to_read(plan.data.longest, reading.length, reading.length or USUAL_LENGTH)
     if plan.data.unit == "text":
         return window_batches(plan, opened, text, longest, PassageMaker(text, reading.symbols))
     make = LineMaker(text, longest, reading.symbols)
@@ -56,10 +57,18 @@ TEMPLATE = Template(
     optimizer=AdamW(),
     schedule=CosineSchedule(warmup=200),
 )
+CALLS = (
+    NetCall("read", "ids, keys=", "states (b, n, dim)"),
+    NetCall("score", "states, wanted, real=, smoothing=", "CrossEntropy"),
+    NetCall("read", "ids, keys=, cache=", "states (b, n, dim)", verb="generate", stepwise=True),
+    NetCall("logits", "states", "logits (b, n, vocab)", verb="generate"),
+)
+NEEDS: NeedsByMedia = {("text",): NetNeeds(CALLS, ("vocab",))}
 GOAL = Goal(
     LanguageModel,
     {"text": "regard.modalities.text.goals.language:text_batches"},
     task_of,
     {"language": TEMPLATE},
     config=has_head("words"),
+    needs=NEEDS,
 )

@@ -7,9 +7,10 @@ from regard.data.batches import RandomBatches
 from regard.data.order import Order
 from regard.data.rows import Rows
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
-from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, check_teacher, not_share
-from regard.modalities.text.batching import as_they_are, batches_of_texts
+from regard.modalities.teaching import SHARE_HELP, TEACHER_HELP, TEMPERATURE_HELP, check_teacher, not_share
+from regard.modalities.text.batching import batches_of_texts, unchanged_rows
 from regard.modalities.text.heads import head_changes
 from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.masking import Masking, Neighbours
@@ -39,9 +40,9 @@ class MaskedModel:
     follows: bool = setting(
         False, "next-sentence prediction: also predict whether the second line follows the first or is a random one"
     )
-    teacher: str = setting("", TEACHER)
-    share: float = setting(0.5, SHARE)
-    temperature: float = setting(2.0, TEMPERATURE)
+    teacher: str = setting("", TEACHER_HELP)
+    share: float = setting(0.5, SHARE_HELP)
+    temperature: float = setting(2.0, TEMPERATURE_HELP)
 
     def __post_init__(self) -> None:
         refuse(not_shares(self, "chosen"), not_above_zero(self, "chosen", "temperature"), not_share(self.share))
@@ -56,7 +57,7 @@ def text_batches(plan: RunPlan, opened: OpenedData, reading: ReadingLimits) -> S
         return RandomBatches(rows, order, Masking(text, longest, plan.task.chosen, others), plan.seed)
 
     return batches_of_texts(
-        plan, opened, text, make, longest=longest, rows_of=Neighbours if follows else as_they_are, in_one=follows
+        plan, opened, text, make, longest=longest, rows_of=Neighbours if follows else unchanged_rows, in_one=follows
     )
 
 
@@ -92,6 +93,14 @@ TEMPLATE = Template(
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
     schedule=LinearSchedule(warmup=500),
 )
+CALLS = (
+    NetCall("read", "ids, segments=, keys=", "states (b, n, dim)"),
+    NetCall("score", "states, wanted", "CrossEntropy"),
+    NetCall("forward", "ids, segments=, keys=", "an object with words, logits (b, n, vocab)"),
+    NetCall("judged", "states, keys", "logits (b, 2)", when="task.follows"),
+    NetCall("guessed", "states", "logits (..., vocab)", when="task.teacher"),
+)
+NEEDS: NeedsByMedia = {("text",): NetNeeds(CALLS, ("vocab",))}
 GOAL = Goal(
     MaskedModel,
     {"text": "regard.modalities.text.goals.masked:text_batches"},
@@ -101,4 +110,5 @@ GOAL = Goal(
     config=head,
     tokens=tokens,
     problems=problems,
+    needs=NEEDS,
 )

@@ -5,6 +5,7 @@ from typing import Literal
 
 from regard.data.batches import Batches
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.framing import CoupleMaker
@@ -50,6 +51,7 @@ TEMPLATE = Template(
     optimizer=AdamW(rate=3e-4, betas=(0.9, 0.999), decay=0.01),
     schedule=LinearSchedule(warmup=100),
 )
+NEEDS: NeedsByMedia = {("text",): NetNeeds((NetCall("read", "ids, keys=", "states (b, n, dim)"),), ("vocab", "dim"))}
 GOAL = Goal(
     Similarity,
     {"pairs": "regard.modalities.text.goals.similar:pair_batches"},
@@ -58,4 +60,5 @@ GOAL = Goal(
     config=has_head("none"),
     tokens=with_frame,
     in_batch=True,
+    needs=NEEDS,
 )

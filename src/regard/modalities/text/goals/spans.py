@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.processor import Text
 from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.plain import TextFiles
 from regard.modalities.text.spans import SpanBatch
-from regard.modalities.text.tasks.translation import Translate
+from regard.modalities.text.tasks.translation import ENCODER_DECODER_CALLS, Translate
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.vocabulary import with_sentinels
 from regard.modalities.text.windows import window_batches
@@ -68,6 +69,7 @@ TEMPLATE = Template(
     optimizer=AdamW(rate=1e-3, betas=(0.9, 0.98), decay=0.01),
     schedule=InverseSqrtSchedule(warmup=1000),
 )
+NEEDS: NeedsByMedia = {("text", "text"): NetNeeds(ENCODER_DECODER_CALLS, ("vocab",))}
 GOAL = Goal(
     MissingSpans,
     {"text": "regard.modalities.text.goals.spans:text_batches"},
@@ -75,4 +77,5 @@ GOAL = Goal(
     {"spans": TEMPLATE},
     tokens=tokens,
     problems=problems,
+    needs=NEEDS,
 )

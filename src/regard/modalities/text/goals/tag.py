@@ -5,10 +5,11 @@ from typing import Literal
 
 from regard.data.batches import Batches
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.framing import TagMaker
-from regard.modalities.text.heads import has_head
+from regard.modalities.text.heads import EMBEDDED, has_head
 from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.tagged import TaggedFiles
@@ -46,6 +47,8 @@ TEMPLATE = Template(
     optimizer=Adam(rate=3e-3),
     schedule=CosineSchedule(warmup=50),
 )
+TAGGED = NetCall("tagged", "ids, segments=, keys=", "logits (b, n, classes)")
+NEEDS: NeedsByMedia = {("text",): NetNeeds((TAGGED, EMBEDDED), ("vocab", "classes"))}
 GOAL = Goal(
     Tagging,
     {"tagged": "regard.modalities.text.goals.tag:sentence_batches"},
@@ -53,4 +56,5 @@ GOAL = Goal(
     {"tag": TEMPLATE},
     config=has_head("tags"),
     tokens=with_frame,
+    needs=NEEDS,
 )

@@ -5,8 +5,9 @@ from typing import Literal
 
 from regard.data.batches import Batches
 from regard.modalities.inputs import ModelView
+from regard.modalities.net_needs import NeedsByMedia, NetCall, NetNeeds
 from regard.modalities.run_parts import Goal, OpenedData, ReadingLimits, RunPlan, SplitBatches, Template
-from regard.modalities.teaching import SHARE, TEACHER, TEMPERATURE, not_share
+from regard.modalities.teaching import SHARE_HELP, TEACHER_HELP, TEMPERATURE_HELP, not_share
 from regard.modalities.text.batching import batches_of_texts
 from regard.modalities.text.lengths import tokens_to_read
 from regard.modalities.text.measuring import measure_translations
@@ -14,7 +15,7 @@ from regard.modalities.text.pairs import PairMaker
 from regard.modalities.text.runners import text_processor
 from regard.modalities.text.sources.pairs import PairFiles
 from regard.modalities.text.tasks.distillation import Distil
-from regard.modalities.text.tasks.translation import Feeding, Translate
+from regard.modalities.text.tasks.translation import ENCODER_DECODER_CALLS, Feeding, Translate
 from regard.modalities.text.tasks.words import LOAD
 from regard.modalities.text.teaching import same_words
 from regard.nn.config import not_above_zero, not_at_least, not_shares, refuse
@@ -37,9 +38,9 @@ class TranslationSettings:
     decay: float = setting(
         0.0, "k of scheduled sampling: that fraction falls as k / (k + exp(step / k)); 0: it stays constant"
     )
-    teacher: str = setting("", TEACHER)
-    share: float = setting(0.5, SHARE)
-    temperature: float = setting(1.0, TEMPERATURE)
+    teacher: str = setting("", TEACHER_HELP)
+    share: float = setting(0.5, SHARE_HELP)
+    temperature: float = setting(1.0, TEMPERATURE_HELP)
     load: float = setting(LOAD, "weight of the load-balancing loss of models with experts")
 
     def __post_init__(self) -> None:
@@ -87,6 +88,11 @@ TEMPLATE = Template(
     schedule=InverseSqrtSchedule(warmup=1000),
 )
 HERE = "regard.modalities.text.goals.translate"
+SAMPLED = (
+    NetCall("read", "target, memory, source_keys=, keys=, cache=", "states (b, m, dim)", when="task.given below 1"),
+    NetCall("logits", "states", "logits (b, m, vocab)", when="task.given below 1 or task.teacher"),
+)
+NEEDS: NeedsByMedia = {("text", "text"): NetNeeds((*ENCODER_DECODER_CALLS, *SAMPLED), ("vocab",))}
 GOAL = Goal(
     TranslationSettings,
     {"pairs": f"{HERE}:pair_batches", "reverse": f"{HERE}:generated_batches"},
@@ -94,4 +100,5 @@ GOAL = Goal(
     {"translate": TEMPLATE},
     models=("teacher",),
     measure=measure_translations,
+    needs=NEEDS,
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
-from regard.modalities.text.preparation import GENERATED
+from regard.modalities.text.preparation import GENERATED_TEXT_PREPARATION
 from regard.modalities.text.reversal import Reversal
 from regard.nn.config import not_at_least, not_positive, refuse
 from regard.train.runfile import setting
@@ -41,4 +41,4 @@ def example(folder: Path) -> dict[str, Any]:
     return {"rows": 16, "longest": 4, "budget": 96}
 
 
-KIND = DataKind(Reverse, ("text",), open_reversed, GENERATED, example=example)
+KIND = DataKind(Reverse, ("text",), open_reversed, GENERATED_TEXT_PREPARATION, example=example)

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from regard.data.encodings import AUTO, not_encodings
 from regard.data.files import only_file
 from regard.data.rows import Rows
+from regard.data.table_format import BEFORE
+from regard.data.table_words import ENCODING_HELP
 from regard.modalities.run_parts import DataKind, OpenedData, RunPlan
 from regard.modalities.splits import check_splits
 from regard.modalities.text.conllu import open_conllu
-from regard.modalities.text.preparation import TEXT, VocabularySettings
+from regard.modalities.text.preparation import TEXT_PREPARATION, VocabularySettings
 from regard.nn.config import not_above_zero, not_at_least, not_positive, not_shares, refuse
 from regard.train.runfile import required_setting, setting
 
@@ -27,6 +30,7 @@ class TaggedFiles:
         (), "validation data: one file, evaluated during training; empty: a fraction of train"
     )
     test: tuple[str, ...] = setting((), "test data for `regard evaluate --split test`: one file")
+    encoding: str = setting(AUTO, ENCODING_HELP)
     tags: Literal["upos", "xpos"] = setting(
         "upos", "universal part-of-speech tags, or the language-specific ones (xpos)"
     )
@@ -42,12 +46,14 @@ class TaggedFiles:
 
     def __post_init__(self) -> None:
         wrong = not_positive(self, "budget") + not_at_least(0, self, "longest") + no_files(self.train)
+        wrong += not_encodings(self.encoding)
         refuse(wrong, not_shares(self, "share", "bad"), not_above_zero(self, "share"))
 
 
 def open_tagged(plan: RunPlan) -> OpenedData:
     data = plan.data
-    sentences = {split: open_conllu(only_file(files), data.tags) for split, files in paths_of(plan).items()}
+    paths = {split: only_file(files) for split, files in paths_of(plan).items()}
+    sentences = {split: open_conllu(path, data.tags, data.encoding) for split, path in paths.items()}
     return check_splits(dict(sentences), data.bad, data.share, plan.seed, names=sentences["train"].tags)
 
 
@@ -64,4 +70,5 @@ def example(folder: Path) -> dict[str, Any]:
     return {"train": ["tagged.conllu"], "share": 0.2, "budget": 64, "longest": 10, "vocabulary": WORDS}
 
 
-KIND = DataKind(TaggedFiles, ("text",), open_tagged, TEXT, texts_of, PATHS, example=example)
+ONCE = {"encoding": BEFORE["encoding"]}
+KIND = DataKind(TaggedFiles, ("text",), open_tagged, TEXT_PREPARATION, texts_of, PATHS, example=example, before=ONCE)

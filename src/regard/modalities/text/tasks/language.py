@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.modalities.text.processor import pad_ids
 from regard.nn.loss import CrossEntropy
-from regard.nn.switch import switches
+from regard.nn.switch import switch_layers
 from regard.tasks.task import Loss, Task, Term
 
 from .words import LOAD, amount, load_terms, word_metrics, word_sums
@@ -40,7 +40,7 @@ class Language(Task):
         self.net: Any = net  # a decoder: read, score
         self.smoothing, self.load = smoothing, load
         self.widths = None if widths is None else torch.tensor(widths)
-        self.indivisible = ("load",) if switches(net) else ()
+        self.indivisible = ("load",) if switch_layers(net) else ()
 
     def counts(self, batch: NextTokenBatch) -> Mapping[str, float]:
         return {"tokens": float(amount(batch.keys, batch.wanted))}

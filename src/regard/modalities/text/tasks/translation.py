@@ -10,11 +10,12 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.modalities.net_needs import NetCall
 from regard.modalities.text.pairs import Pairs
 from regard.modalities.text.processor import Text
 from regard.nn.cache import Cache
 from regard.nn.loss import CrossEntropy
-from regard.nn.switch import switches
+from regard.nn.switch import switch_layers
 from regard.tasks.task import Loss, Task, Term
 
 from .words import LOAD, load_terms, word_metrics, word_sums
@@ -37,6 +38,12 @@ class Feeding:
         return self.share if not self.k else self.share * self.k / (self.k + math.exp(min(step / self.k, 700.0)))
 
 
+ENCODER_DECODER_CALLS = (
+    NetCall("encode", "source, keys", "memory"),
+    NetCall("read", "target, memory, source_keys=, keys=", "states (b, m, dim)"),
+    NetCall("score", "states, wanted, real=, smoothing=", "CrossEntropy"),
+    NetCall("decode", "target, memory, source_keys=, keys=, cache=", "logits (b, m, vocab)"),
+)
 TEACHER = Feeding()
 
 
@@ -47,7 +54,7 @@ class Translate(Task):
         self.parts = {"net": net}
         self.net: Any = net  # an encoder-decoder: encode, read, decode, logits, score
         self.text, self.smoothing, self.feeding, self.load = text, smoothing, feeding, load
-        self.indivisible = ("load",) if switches(net) else ()
+        self.indivisible = ("load",) if switch_layers(net) else ()
 
     def counts(self, batch: Pairs) -> Mapping[str, float]:
         return {"tokens": float(batch.keys.sum())}

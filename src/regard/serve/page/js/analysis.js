@@ -4,7 +4,7 @@ import { element, fresh, tableBehind, walkable } from './dom.js';
 import { FINDINGS } from './findings.js';
 import { inForce } from './matrix.js';
 import { formOf } from './media/index.js';
-import { inWords, isAbort } from './source.js';
+import { inWords, isAbort, Trouble } from './source.js';
 
 export const TABS = [
   ['rollout', 'Rollout'],
@@ -19,6 +19,7 @@ export const TABS = [
 
 const WHOLE_MAPS = ['rollout', 'gradient', 'spectrum']; // their answers hold a number for each cell, or need all of them
 const LONGEST_MAP = 256;
+const SETTLED = 80; // milliseconds after a choice: its own numbers are asked for first
 const LAYERED = ['rollout', 'flow', 'distance']; // they need self-attention
 const ANSWERED = ['occlusion', 'gradient', 'importance']; // they need an answer
 
@@ -58,8 +59,8 @@ const ASKED = {
   importance: asker,
 };
 
-/** @param {Store} store */
-export function analysis(store) {
+/** @param {Store} store @param {Source} source */
+export function analysis(store, source) {
   const finding = element('p', { class: 'prose' });
   const plot = element('div', { class: 'plot-holder' });
   const equation = element('p', { class: 'formula' });
@@ -68,9 +69,12 @@ export function analysis(store) {
   /** @type {(Part & { tab: string }) | null} */
   let made = null;
   let turnOf = 0;
+  let left = new AbortController(); // of what is asked for now
+  let chosen = -Infinity; // when something was chosen
   let seen = false; // nothing is asked for before the panel comes into view
   const table = tableBehind('Table of this plot', () => made?.table);
-  const tabs = TABS.map(([name, text]) =>
+  const offered = TABS.filter(([name]) => source.can.analyse(name));
+  const tabs = offered.map(([name, text]) =>
     element(
       'button',
       {
@@ -128,6 +132,14 @@ export function analysis(store) {
     table.root.hidden = true;
   }
 
+  /** Something else is chosen: what is still being computed would only keep it waiting. */
+  function leave() {
+    left.abort();
+    left = new AbortController();
+    chosen = performance.now();
+    turnOf += 1;
+  }
+
   /** @param {State} state */
   async function draw(state) {
     tabs.forEach((tab) => {
@@ -149,7 +161,13 @@ export function analysis(store) {
     panel.setAttribute('aria-busy', 'true');
     if (made && made.tab !== state.tab) refuse('…'); // another's plot must not stand under this name
     try {
-      const found = await force.look.analysis(state.tab, asked);
+      const early = chosen + SETTLED - performance.now();
+      if (early > 0) await new Promise((resolve) => setTimeout(resolve, early));
+      if (mine !== turnOf) return;
+      const reason = LAYERED.includes(state.tab) ? await force.look.refusal(state.tab, asked) : '';
+      if (mine !== turnOf) return;
+      if (reason) throw new Trouble({ what: reason });
+      const found = await force.look.analysis(state.tab, asked, left.signal);
       const now = inForce(store.state);
       if (mine === turnOf && now) present(found, store.state, now, asked);
     } catch (error) {
@@ -173,6 +191,7 @@ export function analysis(store) {
     if (width !== plot.clientWidth && made) draw(store.state);
     width = plot.clientWidth;
   }).observe(plot);
+  store.watch(['tab', 'site', 'head', 'query', 'key'], leave, { now: false });
   store.watch(['tab', 'sheet', 'query', 'key', 'contrast', 'colours', 'overlay'], draw);
   store.watch(['hover'], ({ hover }) => made?.point?.(hover));
   return root;

@@ -17,7 +17,7 @@ export function askLine(store, source, begin) {
 
   /** Crossed-out places mean nothing in another input; heads and temperature stay. @param {Input} input */
   const give = (input, draft = 0) =>
-    store.set({ input, draft, changes: store.state.changes.filter((one) => one.kind !== 'token') });
+    store.set({ input, draft, choose: true, changes: store.state.changes.filter((one) => one.kind !== 'token') });
 
   /** @param {File} file */
   async function take(file) {
@@ -83,12 +83,12 @@ export function askLine(store, source, begin) {
 
   show(null);
   store.watch(['input'], ({ input }) => input && show(input));
-  store.watch(['busy', 'error', 'notice', 'look'], ({ busy, error, notice, look: found }) => {
+  store.watch(['busy', 'error', 'notice', 'look', 'blank'], ({ busy, error, notice, look: found, blank }) => {
     trouble.hidden = !error && !notice;
     trouble.textContent = error || notice;
     form.toggleAttribute('data-busy', busy);
     document.body.setAttribute('aria-busy', String(busy));
-    note.textContent = busy && !found ? 'Running the model…' : sizesOf(found?.document.axes ?? {});
+    note.textContent = busy && !found ? 'Running the model…' : blank ? '' : sizesOf(found?.document.axes ?? {});
   });
   return form;
 }

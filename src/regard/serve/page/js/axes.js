@@ -50,6 +50,24 @@ export function gapOf(axis) {
   };
 }
 
+/** Why two sites have no difference: they must have the same rows and columns, in the same words. Patches of a picture
+    are where they are, in whichever layer. Empty where nothing stands against it.
+    @param {Placed} first @param {Placed} second */
+export function whyApart(first, second) {
+  const sides = /** @type {const} */ (['rows', 'columns']);
+  for (const side of sides) {
+    const [one, two] = [first.look.document.axes[first.site[side]], second.look.document.axes[second.site[side]]];
+    const named = one.grid !== null || first.site[side] === second.site[side];
+    if (!named || one.kind !== two.kind)
+      return `the ${side} are ${first.site[side]} in the first and ${second.site[side]} in the second`;
+    if (one.size !== two.size || one.special !== two.special || String(one.grid) !== String(two.grid))
+      return `the first has ${one.size} ${side} and the second ${two.size}`;
+    const place = labelsOf(one).findIndex((label, index) => label !== labelOf(two, index));
+    if (place >= 0) return `${side.slice(0, -1)} ${place} is “${labelOf(one, place)}” in the first and “${labelOf(two, place)}” in the second`;
+  }
+  return '';
+}
+
 /** How many positions there are, axis by axis; layers that have axes of their own count as one kind.
     @param {Record<string, Axis>} axes */
 export function sizesOf(axes) {

@@ -30,6 +30,16 @@ function toBytes([lightness, a, b]) {
 /** @param {number[]} bytes */
 const written = (bytes) => `rgb(${bytes.join(', ')})`;
 
+/** Black or white, whichever is read better on a colour: one of them always has a contrast of 4.5 to 1.
+    @param {string} ground as `css` writes it */
+export function inkOn(ground) {
+  const [red, green, blue] = [...ground.matchAll(/\d+/g)].map(([byte]) => {
+    const part = Number(byte) / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? 'rgb(0, 0, 0)' : 'rgb(255, 255, 255)';
+}
+
 /** @param {number[][]} stops */
 function ramp(stops) {
   const colours = Array.from({ length: SHADES }, (_, step) => {

@@ -4,7 +4,8 @@
 import { headWord, labelsOf, sentenceCase, siteName, wordsFor } from './axes.js';
 import { button, element, fromTo, percent, signed } from './dom.js';
 import { heatMap } from './heatmap.js';
-import { differenceOf } from './loader.js';
+import { apartWords, differenceOf } from './loader.js';
+import { formOf } from './media/index.js';
 import { currentMatrix, inForce, MATRIX, scaleOf, secondWord } from './matrix.js';
 import { inWords } from './source.js';
 
@@ -26,6 +27,8 @@ export function comparison(store, source) {
   const names = [element('span', { class: 'pair-name first' }), element('span', { class: 'pair-name second' })];
   const finding = element('p', { class: 'prose' });
   const ranking = element('ol', { class: 'ranking' });
+  const answers = element('div', { class: 'answer-body' });
+  const forced = element('p', { class: 'hint' });
   /** @type {string | null} */
   let offered = null; // the model whose list of others is shown
   const heads = element('select', {
@@ -101,6 +104,24 @@ export function comparison(store, source) {
       if (view === 'compare' && model && model !== offered) offer(model);
     });
 
+  /** What each of two models says by itself, and whose words the maps of both are about. @param {State} state */
+  function answered({ look, second, other }) {
+    const told = look && second && second.other === other ? [look.document.answer, second.answer] : [];
+    answers.hidden = !told.length;
+    forced.hidden = !told.length || !second?.look.document.input.target;
+    if (!look || !second || !told.length) return;
+    const titles = [look.document.model.title, other?.model ?? other?.attention ?? ''];
+    answers.replaceChildren(
+      ...told.map((answer, index) => {
+        const body = formOf(answer)?.body(answer, null) ?? [element('p', { class: 'hint' }, 'no answer')];
+        return element('div', { class: 'answer-side' }, element('h3', {}, titles[index]), body);
+      }),
+    );
+    forced.textContent = `The maps of both are about the words of ${titles[0]}: they are given to both models.`;
+  }
+
+  store.watch(['look', 'second', 'other'], answered);
+
   /** @param {State} state @param {Force} force */
   function rank(state, force) {
     const sites = state.other && state.second?.other === state.other ? state.second.sites : [];
@@ -151,7 +172,7 @@ export function comparison(store, source) {
     const difference = differenceOf(state);
     if (!second) finding.textContent = 'Loading the second map…';
     else if (!difference)
-      finding.textContent = `${force.sheet.rows} × ${force.sheet.columns} and ${second.sheet.rows} × ${second.sheet.columns}: maps of different shapes cannot be subtracted. The large view shows the first.`;
+      finding.textContent = `These two maps cannot be subtracted: ${apartWords(state)}. The large view shows the first.`;
     else if (!difference.exact)
       finding.textContent = 'The difference is drawn below; hover over a cell for its exact value.';
     else {
@@ -180,6 +201,8 @@ export function comparison(store, source) {
       { class: 'pair-text' },
       finding,
       element('div', { class: 'row' }, others, heads, swap),
+      answers,
+      forced,
       ranking,
       element('p', { class: 'hint' }, 'Or Shift-click a thumbnail.'),
     ),

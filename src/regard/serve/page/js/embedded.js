@@ -23,6 +23,7 @@ const WITHOUT = {
   what: 'This needs the model, which is not part of a saved page',
   fix: 'Open the same view with `regard serve`',
 };
+const ALONE = ['rollout', 'distance', 'spectrum']; // analyses that need the maps alone
 const TINY = 1e-6; // what half precision may have rounded to nothing
 
 class EmbeddedLook extends Look {
@@ -203,7 +204,7 @@ export class EmbeddedSource {
   /** @param {Saved} raw */
   constructor(raw) {
     this.raw = raw;
-    this.can = { write: false, intervene: false, compare: false, exportPage: false };
+    this.can = { write: false, intervene: false, compare: false, exportPage: false, analyse: (/** @type {string} */ name) => ALONE.includes(name) };
     /** @type {Map<string, EmbeddedLook>} */
     this.looks = new Map();
   }

@@ -1,7 +1,7 @@
 // What each analysis shows: a sentence of finding, a plot and a table, from what the API answered.
 
 import { labelOf, moduleOf, siteCalled, siteName, visible } from './axes.js';
-import { scales } from './colour.js';
+import { inkOn, scales } from './colour.js';
 import { element, largest, percent } from './dom.js';
 import { askedAbout, flowPart, inNats, insteadOf, mapPart, numbered, occlusionPart } from './mapped.js';
 import { dots } from './plots.js';
@@ -102,13 +102,12 @@ function lensPart({ found, force, state }) {
   /** @param {Chance[]} choices */
   const cell = (choices) => {
     const [token, chance] = choices[0];
-    const strong = scales.root.place(chance) > 0.62;
+    const ground = ramp.css(scales.root.place(chance));
     return element(
       'td',
       {
         title: choices.map(([word, sure]) => `${visible(word)} ${percent(sure)}`).join(', '),
-        class: strong ? 'strong-cell' : '',
-        style: `background: ${ramp.css(scales.root.place(chance))}`,
+        style: `background: ${ground}; color: ${inkOn(ground)}`,
       },
       visible(token),
     );

@@ -58,9 +58,8 @@ export function interveneStrip(store, source) {
     onInput: () => warm(Number(slider.value)),
   });
   const undo = button('plain', 'Undo all', () => store.set({ changes: [] }));
-  const reason = element('p', { id: fresh('waits'), class: 'waits', hidden: live }, REASON);
-  const waits = live ? {} : { 'aria-disabled': 'true', 'aria-describedby': reason.id };
-  const head = button('switch', '', () => live && siteOf(store.state) && switchHead(), { role: 'switch', ...waits });
+  const reason = element('p', { class: 'waits', hidden: live }, REASON);
+  const head = button('switch', '', () => siteOf(store.state) && switchHead(), { role: 'switch' });
   const told = element('p', { class: 'readout', role: 'status' });
   const pictureNote = element('p', { class: 'hint' });
   let timer = 0;
@@ -101,11 +100,10 @@ export function interveneStrip(store, source) {
     return button(
       'chip',
       labelOf(axis, index),
-      () => live && alter(store, toggled(store.state.changes, change)),
+      () => alter(store, toggled(store.state.changes, change)),
       {
         'aria-label': `mask ${wordsFor(axis, index)}`,
         'aria-pressed': out,
-        ...waits,
       },
     );
   }
@@ -167,8 +165,8 @@ export function interveneStrip(store, source) {
     element(
       'div',
       { class: 'fields' },
-      field('Mask a token', pictureNote, tokens),
-      field('Switch off a head', hint('Sets its output to zero.'), head),
+      live ? field('Mask a token', pictureNote, tokens) : null,
+      live ? field('Switch off a head', hint('Sets its output to zero.'), head) : null,
       field(
         'Temperature',
         hint('Of every softmax: sharper to the left, flatter to the right.'),

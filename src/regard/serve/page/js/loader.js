@@ -1,8 +1,10 @@
 // Turns what is chosen into what is there: asks the source, and puts looks, sheets and cells into the state.
 // Views read the state alone; an older map stays on the screen until the newer one is here.
 
+import { labelOf, whyApart } from './axes.js';
 import { fitsLook } from './changed.js';
 import { clamp, largest, plural } from './dom.js';
+import { mediumOf } from './media/index.js';
 import { differenceSheet } from './sheet.js';
 import { inWords, isAbort } from './source.js';
 import { siteAt, sitesAt, timeOf } from './time.js';
@@ -38,11 +40,17 @@ function fitted(state, look) {
   };
 }
 
-/** A cell worth opening with: in the head that is most decided, the row in the middle, and where that looks.
-    @param {LookLike} look @param {string} name */
+/** The row in the middle, and where that looks most. @param {LookLike} look @param {string} name @param {Head} head */
+async function middleCell(look, name, head) {
+  const [rows] = look.shape(name);
+  const { grid, special } = look.document.axes[look.at(name).rows];
+  const query = grid ? special + Math.floor(grid[0] / 2) * grid[1] + Math.floor(grid[1] / 2) : Math.floor(rows / 2);
+  return { head, query, key: largest(await look.fetchRow(name, head, query)) };
+}
+
+/** A cell worth opening with: one of the head that is most decided. @param {LookLike} look @param {string} name */
 async function firstCell(look, name) {
   const copies = (await look.thumbnails()).get(name) ?? [];
-  const [rows] = look.shape(name);
   /** @param {Copy} facts */
   const peaks = ({ values, columns }) => {
     let sum = 0;
@@ -50,11 +58,27 @@ async function firstCell(look, name) {
       sum += Math.max(...values.subarray(start, start + columns));
     return sum;
   };
-  const head = largest(copies.map(peaks));
-  const { grid, special } = look.document.axes[look.at(name).rows];
-  const query = grid ? special + Math.floor(grid[0] / 2) * grid[1] + Math.floor(grid[1] / 2) : Math.floor(rows / 2);
-  return { head, query, key: largest(await look.fetchRow(name, head, query)) }; // a copy may be halved
+  return middleCell(look, name, largest(copies.map(peaks))); // a copy may be halved
 }
+
+/** A cell for new words: the one that is open, where it is of the same words; else one to open with.
+    @param {State} state @param {LookLike} look */
+async function nextCell(state, look) {
+  const { look: before, site, query, key } = state;
+  const [old, own] = [before?.sites.get(site), look.sites.get(site)];
+  if (!before || !old || !own) return {};
+  /** @param {'rows' | 'columns'} side @param {number} place */
+  const stays = (side, place) => {
+    const [one, two] = [before.document.axes[old[side]], look.document.axes[own[side]]];
+    return place < Math.min(one.size, two.size) && labelOf(one, place) === labelOf(two, place);
+  };
+  if (stays('rows', query) && stays('columns', key)) return {};
+  const head = state.head === 'mean' ? state.head : clamp(state.head, 0, own.heads - 1);
+  return middleCell(look, own.name, head);
+}
+
+/** Whether there is nothing to look at. @param {Input} input */
+const isBlank = (input) => mediumOf(input).isBlank?.(input) ?? false;
 
 /** One task at a time of each kind: a newer one makes the older one's result worthless. */
 function newest() {
@@ -96,8 +120,10 @@ export function loader(store, source) {
   /** A model that cannot be looked into: what was there before stays, under its own name. @param {unknown} error */
   const failed = (error) => {
     const before = store.state.look?.request;
-    if (!before || before.model === store.state.model)
-      return store.set({ busy: false, error: words(error), ...stayed() });
+    if (!before || before.model === store.state.model) {
+      const blank = !before || JSON.stringify(before.input) !== JSON.stringify(store.state.input);
+      return store.set({ busy: false, error: words(error), blank, ...stayed() });
+    }
     store.set({ ...before, site: null, busy: false, notice: words(error) });
   };
 
@@ -119,18 +145,22 @@ export function loader(store, source) {
     abort?.abort();
     abort = new AbortController();
     store.state.look?.leave(); // nobody waits for the numbers of the old one any more
+    if (isBlank(input)) return store.set({ busy: false, blank: true, error: '', notice: 'Enter something to look at.', ...stayed() });
     store.set({ busy: true });
     /** @param {AbortSignal} signal */
     const open = async (signal) => {
       const asked = { model, input, changes };
       const look = await source.open(asked, signal).catch((error) => dropped(asked, error, signal));
       const untouched = store.state.site === null && firstSite(look, timeOf(look.document, store.state.time?.index));
-      return { look, first: untouched ? await firstCell(look, untouched) : {} };
+      if (untouched) return { look, first: await firstCell(look, untouched) };
+      return { look, first: store.state.choose ? await nextCell(store.state, look) : {} };
     };
     /** @param {{ look: LookLike, first: Partial<State> }} facts */
     const use = ({ look: found, first }) => {
+      if (store.state.input !== input) return;
       const look = found === store.state.look ? found.again() : found; // it was left a moment ago
-      store.set({ look, ...fitted({ ...store.state, ...first }, look), busy: false, error: '', hover: null });
+      const shown = { look, ...fitted({ ...store.state, ...first }, look), choose: false, blank: false };
+      store.set({ ...shown, busy: false, error: '', notice: store.state.blank ? '' : store.state.notice, hover: null });
     };
     lookTask(open(abort.signal), use, failed);
   });
@@ -151,12 +181,12 @@ export function loader(store, source) {
   });
 
   store.watch(['model', 'input', 'changes', 'other', 'view'], ({ model, input, changes, other, view }) => {
-    if (!other) store.set({ second: null });
-    if (!other || view !== 'compare' || !input) return;
+    store.set({ second: null }); // it was looked at with other words
+    if (!other || view !== 'compare' || !input || isBlank(input)) return;
     compareAbort?.abort();
     compareAbort = new AbortController();
     const first = { model, input, changes };
-    /** @param {{ look: LookLike, sites: Differences[] }} second */
+    /** @param {Omit<Second, 'other'>} second */
     const use = (second) => store.set({ second: { ...second, other }, error: '' });
     compareTask(source.compare(first, { ...first, ...other }, compareAbort.signal), use, (error) => {
       store.set({ other: null, error: words(error) });
@@ -205,10 +235,18 @@ function partner({ site, head, second }) {
 /** @type {{ first?: SheetLike, second?: SheetLike, sheet?: SheetLike }} */
 let lastPair = {}; // so that hovering does not subtract again
 
-/** The difference of the two maps in force, where both have the same sides; else null. @param {State} state */
+/** Why the two maps in force have no difference; empty where they have one, or where one is still to come.
+    @param {State} facts */
+export function apartWords({ sheet, secondSheet }) {
+  if (!sheet || !secondSheet) return '';
+  const [first, second] = [sheet, secondSheet].map(({ look, site }) => ({ look, site: look.at(site) }));
+  return whyApart(first, second);
+}
+
+/** The difference of the two maps in force, where both are over the same words; else null. @param {State} state */
 export function differenceOf(state) {
   const [first, second] = [state.sheet?.sheet, state.secondSheet?.sheet];
-  if (!first || !second || first.rows !== second.rows || first.columns !== second.columns) return null;
+  if (!first || !second || apartWords(state)) return null;
   const known = lastPair.first === first && lastPair.second === second ? lastPair.sheet : null;
   const sheet = known ?? differenceSheet(first, second);
   lastPair = { first, second, sheet };

@@ -17,6 +17,7 @@ export const PARTS = ['answer', 'time', 'sentence', 'heads', 'stage', 'cell', 'i
 export function mountLook(root, store, source, parts = PARTS) {
   /** @param {string} name @param {(store: Store, source: Source) => Node} make */
   const wanted = (name, make) => (parts.includes(name) ? [make(store, source)] : []);
+  store.watch(['blank'], ({ blank }) => (root.hidden = blank));
   root.append(
     element('div', { class: 'reading' }, wanted('sentence', sentenceView), wanted('answer', answerView)),
     ...wanted('time', timeline),

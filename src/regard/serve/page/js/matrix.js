@@ -3,7 +3,7 @@
 import { headWord, labelsOf, sentenceCase } from './axes.js';
 import { roundLimit, scales } from './colour.js';
 import { clamp, furthest, hasSign, number, percent, signed } from './dom.js';
-import { differenceOf } from './loader.js';
+import { apartWords, differenceOf } from './loader.js';
 
 /** The parts of the state that decide the matrix. */
 export const MATRIX = /** @type {(keyof State)[]} */ (['sheet', 'secondSheet', 'view', 'contrast', 'arrived']);
@@ -77,7 +77,7 @@ export function currentMatrix(state) {
   };
   if (state.view !== 'compare' || !state.secondSheet) return plain;
   const difference = differenceOf(state);
-  if (!difference) return { ...plain, apart: true };
+  if (!difference) return { ...plain, apart: apartWords(state) };
   return {
     ...plain,
     site: asShown(site, state.secondSheet.sheet),

@@ -127,16 +127,17 @@ export const HELD = [
   'time',
 ];
 
-/** What an address is about: another model, or another input, is a step that the browser can go back from.
-    @param {string} hash */
+/** What an address is about: another model, another input or another change is a step that the browser can go back from.
+    A temperature that is turned further is the same one. @param {string} hash */
 function shownIn(hash) {
   const { patch, given } = readHash(hash);
-  return JSON.stringify([patch.model, given]);
+  const changes = (patch.changes ?? []).map((one) => (one.kind === 'temperature' ? { ...one, value: 0 } : one));
+  return JSON.stringify([patch.model, given, changes]);
 }
 
 /** Whether the look that was asked for has come. @param {State} facts */
-function isShown({ look, model, input }) {
-  if (!look || look.request.model !== model) return false;
+function isShown({ look, model, input, changes }) {
+  if (!look || look.request.model !== model || writeChanges(look.request.changes) !== writeChanges(changes)) return false;
   return look.request.input === input || JSON.stringify(look.request.input) === JSON.stringify(input);
 }
 

@@ -1,6 +1,7 @@
 // The view as Python: the same numbers, in the library's own words.
 
 import { labelOf, moduleOf } from './axes.js';
+import { apartWords } from './loader.js';
 import { inForce } from './matrix.js';
 import { mediumOf } from './media/index.js';
 
@@ -33,11 +34,17 @@ const changeText = (change) => {
 };
 
 /** The call that looks: a text as it was written, a picture by the name of a file that the reader has.
-    @param {Input} input @param {Change[]} changes */
-function lookCall(input, changes) {
+    @param {string} given @param {Change[]} changes */
+function lookCall(given, changes) {
   const altered = changes.length ? `, changes=[${changes.map(changeText).join(', ')}]` : '';
-  return `model.look(${mediumOf(input).python(input)}${altered})`;
+  return `look(${given}${altered})`;
 }
+
+/** @param {Input} input */
+const givenText = (input) => mediumOf(input).python(input);
+
+/** The same for another model: it is given the words that the first wrote. @param {Input} input */
+const withTarget = (input) => [givenText(input), input.target && text(input.target)].filter(Boolean).join(', ');
 
 /** The model that a second map comes from, if it is another one. @param {ShownSheet} facts */
 function otherOf({ other, look }) {
@@ -53,15 +60,15 @@ export function pythonFor(state) {
   const { document } = look;
   const lines = [
     `model = ${modelCall(document.model)}${document.model.source === 'run' ? '  # or the path of this run' : ''}`,
-    `trace = ${lookCall(document.input, document.changes)}`,
+    `trace = model.${lookCall(givenText(document.input), document.changes)}`,
     `weights = ${mapText('trace', site, head)}  # ${site.rows} x ${site.columns}`,
   ];
   if (state.view === 'compare' && state.secondSheet) {
     const second = state.secondSheet;
     const other = otherOf(second);
-    if (other) lines.push(`other = ${other}.${lookCall(document.input, document.changes).slice(6)}`);
+    if (other) lines.push(`other = ${other}.${lookCall(withTarget(second.look.document.input), document.changes)}`);
     const shown = mapText(other ? 'other' : 'trace', second.look.at(second.site), second.head);
-    lines.push(`difference = weights - ${shown}`);
+    lines.push(apartWords(state) ? `second = ${shown}` : `difference = weights - ${shown}`);
   }
   lines.push(`weights[${query}, ${key}]  # ${labelOf(rowAxis, query)} -> ${labelOf(columnAxis, key)}`);
   const imports = [lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.model_list' : 'import regard'];

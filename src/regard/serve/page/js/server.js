@@ -58,10 +58,11 @@ export class ServerLook extends Look {
     return new ServerLook(this.document, this.request, this.source);
   }
 
-  /** A look that the server has dropped is posted again: it gets the same id. @param {string} path */
-  async get(path) {
+  /** A look that the server has dropped is posted again: it gets the same id.
+      @param {string} path @param {AbortSignal} [left] */
+  async get(path, left) {
     const address = `looks/${encodeURIComponent(this.document.id)}/${path}`;
-    const { signal } = this.wanted;
+    const signal = AbortSignal.any(left ? [this.wanted.signal, left] : [this.wanted.signal]);
     try {
       return await ask(address, { signal });
     } catch (error) {
@@ -98,13 +99,16 @@ export class ServerLook extends Look {
     return asked;
   }
 
-  /** JSON that was asked for once is kept: the same look gives the same answer. @param {string} path */
-  remembered(path) {
+  /** JSON that was asked for once is kept: the same look gives the same answer. What was given up is asked for anew.
+      @param {string} path @param {AbortSignal} [left] */
+  remembered(path, left) {
     const known = this.answers.get(path);
     if (known) return known;
     if (this.answers.size > 500) this.answers.clear();
-    const answer = this.get(path).then((found) => found.json());
-    answer.catch(() => this.answers.delete(path));
+    const answer = this.get(path, left).then((found) => found.json());
+    const forget = () => this.answers.get(path) === answer && this.answers.delete(path);
+    left?.addEventListener('abort', forget);
+    answer.then(() => left?.removeEventListener('abort', forget), forget);
     this.answers.set(path, answer);
     return answer;
   }
@@ -114,10 +118,16 @@ export class ServerLook extends Look {
     return this.remembered(`cell/${encodeURIComponent(site)}?head=${head}&row=${row}&column=${column}`);
   }
 
-  /** @param {string} name @param {Asked} asked @returns {Promise<Found>} */
-  analysis(name, asked = {}) {
+  /** @param {string} name @param {Asked} asked @param {AbortSignal} [left] @returns {Promise<Found>} */
+  analysis(name, asked = {}, left) {
     const words = Object.entries(asked).map(([key, value]) => [key, String(value)]);
-    return this.remembered(`analyses/${name}?${new URLSearchParams(words)}`);
+    return this.remembered(`analyses/${name}?${new URLSearchParams(words)}`, left);
+  }
+
+  /** @param {string} name @param {Asked} asked */
+  async refusal(name, { site }) {
+    const reasons = await this.remembered(`analyses${site ? `?site=${encodeURIComponent(site)}` : ''}`);
+    return reasons[name] ? new Trouble(reasons[name]).message : '';
   }
 
   async page() {
@@ -127,7 +137,7 @@ export class ServerLook extends Look {
 
 export class ServerSource {
   constructor() {
-    this.can = { write: true, intervene: true, compare: true, exportPage: true };
+    this.can = { write: true, intervene: true, compare: true, exportPage: true, analyse: () => true };
     /** @type {Map<string, ServerLook>} */
     this.looks = new Map();
     /** @type {Map<string, Promise<any>>} */
@@ -173,7 +183,8 @@ export class ServerSource {
   /** @param {LookRequest} first @param {LookRequest} second @param {AbortSignal | undefined} signal */
   async compare(first, second, signal) {
     const found = await this.post('compare', { first, second }, signal);
-    return { look: new ServerLook(found.second, second, this), sites: found.sites };
+    const { input } = found.second; // with the words that the first model wrote
+    return { look: new ServerLook(found.second, { ...second, input }, this), sites: found.sites, answer: found.answer };
   }
 
   /** @param {string} name */

@@ -2,11 +2,12 @@
 //
 // A source:  open({ model, input, changes }, signal) -> promise of a look
 //            models(), figures(), attentions(model) -> promises of lists
-//            compare(first, second, signal) -> promise of { look, sites }
+//            compare(first, second, signal) -> promise of { look, sites, answer }: the second, looked at with what the
+//            first wrote; what it says by itself
 //            upload(blob) -> promise of { id }, which an input may name
-//            can: { write, intervene, compare, exportPage }: what it is able to do
+//            can: { write, intervene, compare, exportPage, analyse(name) }: what it is able to do
 // A look:    document; sheet(site, head) -> promise of a Sheet; thumbnails() -> promise of Map(site name -> levels)
-//            cell(site, head, row, column), analysis(name, asked) -> promises of what the API calls so
+//            cell(site, head, row, column), analysis(name, asked, signal) -> promises of what the API calls so
 //            leave(): what it still waits for is not wanted any more
 
 import { Sheet } from './sheet.js';
@@ -92,9 +93,15 @@ export class Look {
     return Promise.reject(new Error(`no cell ${row}, ${column} of ${site} ${head}`));
   }
 
-  /** @param {string} name @param {Asked} asked @returns {Promise<Found>} */
-  analysis(name, asked) {
-    return Promise.reject(new Error(`no ${name} of ${asked.site}`));
+  /** @param {string} name @param {Asked} asked @param {AbortSignal} [signal] @returns {Promise<Found>} */
+  analysis(name, asked, signal) {
+    return Promise.reject(signal?.reason ?? new Error(`no ${name} of ${asked.site}`));
+  }
+
+  /** Why an analysis of this look would be refused; empty where it would not, or where that is not known before.
+      @param {string} name @param {Asked} asked @returns {Promise<string>} */
+  refusal(name, asked) {
+    return Promise.resolve(this.sites.has(asked.site) || !asked.site || !name ? '' : 'Unknown layer.');
   }
 
   /** @returns {Promise<Blob>} */

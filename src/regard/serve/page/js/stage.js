@@ -138,7 +138,7 @@ export function stage(store, source) {
 
   /** @param {Matrix} facts */
   function explain({ site, apart }) {
-    if (apart) return 'The two maps have different shapes; this is the first.';
+    if (apart) return `These two maps cannot be subtracted: ${apart}. This is the first.`;
     if (site.kind === 'influence')
       return 'Influence map: how much each output changes with each input, the norm of dy/dx. Rows do not sum to 1.';
     if (site.kind === 'signed')

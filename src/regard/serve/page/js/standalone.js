@@ -13,7 +13,9 @@ function startAlone() {
   const raw = JSON.parse(document.getElementById('regard-data')?.textContent ?? '');
   const { model, input } = raw.document;
   const embedded = new EmbeddedSource(raw);
-  const state = createStore({ ...savedView(document.body.dataset), model: model.name, input });
+  const saved = savedView(document.body.dataset);
+  if (saved.tab && !embedded.can.analyse(saved.tab)) delete saved.tab;
+  const state = createStore({ ...saved, model: model.name, input });
   const root = document.body;
   const switchTheme = followTheme(root, state);
   const holder = element('main', { id: 'look' });

@@ -30,6 +30,8 @@ export const INITIAL = {
   cell: null, // { site, head, query, key, numbers }
   arrived: 0, // counts levels and rows that came later
   busy: false,
+  blank: false, // no maps are shown: those that are there are of other words than the ones that stand above
+  choose: false, // whether a cell is to be chosen for the words to come
   error: '',
   notice: '', // what the reader should know, though all went well
   // The surroundings.

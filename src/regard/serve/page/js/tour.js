@@ -53,7 +53,7 @@ export function makeTour(store, page, source) {
   const previous = button('plain', 'Back', () => go(index - 1));
   const next = button('strong', 'Next', () => go(index + 1));
   const root = element(
-    'aside',
+    'section',
     { class: 'tour', role: 'dialog', 'aria-labelledby': title.id, hidden: true },
     element(
       'div',
@@ -81,7 +81,7 @@ export function makeTour(store, page, source) {
   async function take(sentence) {
     const { input } = store.state;
     if (!input) return;
-    store.set({ input: mediumOf(input).restore(input, { text: sentence }), changes: [], query: 0, key: 0 });
+    store.set({ input: mediumOf(input).restore(input, { text: sentence }), changes: [], choose: true });
     if ((await settled(store)) && index === 0) show(STEPS[0]); // who has gone on meanwhile goes on
   }
 
@@ -141,8 +141,9 @@ export function makeTour(store, page, source) {
   function show(step) {
     root.hidden = false;
     title.textContent = step.title;
-    const { cell } = store.state;
-    text.textContent = cell?.numbers.scores ? step.text(facts(cell)) : '';
+    const { cell, sheet } = store.state;
+    const own = sheet?.look === cell?.look && sheet?.site === cell?.site && sheet?.head === cell?.head ? sheet?.sheet : undefined;
+    text.textContent = cell?.numbers.scores ? step.text(facts(cell, own)) : '';
     count.textContent = `${index + 1} of ${STEPS.length}`;
     [...marks.children].forEach((mark, place) => mark.toggleAttribute('data-on', place <= index));
     previous.disabled = index === 0;

@@ -19,6 +19,7 @@ interface Picture {
 /** Of whatever medium: see media/index.js. */
 interface Input extends Picture {
   text?: string;
+  second?: string;
   source?: string;
   target?: string;
   image?: Picture;
@@ -38,6 +39,7 @@ interface Box {
 interface Answer {
   kind: string;
   text?: string;
+  remark?: string; // what a reader should know of it
   labels?: Chance[];
   tokens?: Chance[] | { text: string; logp: number }[];
   places?: { token: number; tokens: Chance[] }[];
@@ -90,6 +92,7 @@ interface Model {
 
 interface ModelRow extends Model {
   source: string;
+  verbs: string[];
   example?: Input;
   lectures: string[];
 }
@@ -185,9 +188,9 @@ interface Asked {
 }
 
 interface Source {
-  can: { write: boolean; intervene: boolean; compare: boolean; exportPage: boolean };
+  can: { write: boolean; intervene: boolean; compare: boolean; exportPage: boolean; analyse(name: string): boolean };
   open(request: LookRequest, signal?: AbortSignal): Promise<LookLike>;
-  compare(first: LookRequest, second: LookRequest, signal?: AbortSignal): Promise<{ look: LookLike; sites: Differences[] }>;
+  compare(first: LookRequest, second: LookRequest, signal?: AbortSignal): Promise<Omit<Second, 'other'>>;
   models(): Promise<ModelRow[]>;
   attentions(model: string): Promise<string[]>;
   upload(blob: Blob): Promise<{ id: string }>;
@@ -227,6 +230,12 @@ interface ShownSheet {
   other?: Other | null;
 }
 
+/** A site in its look. */
+interface Placed {
+  look: LookLike;
+  site: Site;
+}
+
 interface OpenCell {
   look: LookLike;
   site: string;
@@ -234,6 +243,14 @@ interface OpenCell {
   query: number;
   key: number;
   numbers: CellNumbers;
+}
+
+/** Another model, looked at with the words that the first wrote; and what it says by itself. */
+interface Second {
+  look: LookLike;
+  sites: Differences[];
+  answer: Answer;
+  other: Other;
 }
 
 interface State {
@@ -254,12 +271,14 @@ interface State {
   overlay: boolean;
   tab: string;
   look: LookLike | null;
-  second: { look: LookLike; sites: Differences[]; other: Other } | null;
+  second: Second | null;
   sheet: ShownSheet | null;
   secondSheet: ShownSheet | null;
   cell: OpenCell | null;
   arrived: number;
   busy: boolean;
+  blank: boolean;
+  choose: boolean;
   error: string;
   notice: string;
   theme: string;
@@ -329,7 +348,7 @@ interface Matrix extends Force {
   rows: string[];
   columns: string[];
   differs: boolean;
-  apart?: boolean;
+  apart?: string;
   scale: Scale;
   name: string;
 }
@@ -468,6 +487,7 @@ interface Medium {
   kinds: string[];
   takes: Record<string, () => Input>;
   describe(input: Input): string;
+  isBlank?(input: Input): boolean;
   address(input: Input): Record<string, string> | null;
   restore(example: Input, given: Record<string, string>): Input;
   python(input: Input): string;
@@ -659,9 +679,14 @@ interface CellFacts extends Omit<WorkFacts, 'numbers' | 'parts'> {
   numbers: CellNumbers;
 }
 
-interface StepFacts extends WholeCell {
+interface StepFacts {
   numbers: WholeCell;
   parts: Taken;
+  heat: number;
+  query: number;
+  key: number;
+  fed: string;
+  causal: boolean;
   model: Model;
   facts: Site;
   rowAxis: Axis;

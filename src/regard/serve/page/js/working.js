@@ -64,6 +64,9 @@ export function scaled({ numbers, heat }) {
   ]);
 }
 
+/** A small power would be 0.000. @param {number} power */
+export const powerWord = (power) => (power >= 0.0005 ? power.toFixed(3) : power.toExponential(1));
+
 /** @param {WorkFacts} facts */
 export function normalised({ numbers, parts, heat, key, labels }) {
   if (numbers.masked)
@@ -71,7 +74,7 @@ export function normalised({ numbers, parts, heat, key, labels }) {
       'this key is hidden from this query: weight ',
       element('b', { class: 'result' }, percent(0)),
     ]);
-  const shown = parts.power >= 0.0005 ? parts.power.toFixed(3) : parts.power.toExponential(1);
+  const shown = powerWord(parts.power);
   return stepItem(
     'softmax',
     parts.hidden ? `Mask ${parts.hidden}, softmax over the rest` : 'Softmax over the row',

@@ -7,6 +7,7 @@
 //   takes     the words of the API for models that are given it, each with what such a model is shown first, if the
 //             server has no example: { text: () => ({ kind: 'text', text: '...' }) }
 //   describe(input)          in words, as a person would write it; '' where there are none
+//   isBlank(input)           whether nothing was given yet, so that no model is asked; without it, never
 //   address(input)           what of it stands in the address of the page, { name: text }; null where it is too large
 //   restore(example, given)  the input that an address means, in the form of the model's own example
 //   python(input)            the argument of model.look, as Python

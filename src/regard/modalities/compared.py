@@ -1,5 +1,7 @@
-"""How a model of each family is put to work: inputs of any length, what it learns from them, and what comes out."""
+"""How `regard compare` puts a model of a family to work: inputs of any length, what it learns from them, and what comes
+out. A family's row names a function of its config, a text file or None, and a seed, which gives this."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, Protocol
 
@@ -22,6 +24,10 @@ class TrainedSubject(Protocol):
 
     def changes(self, config: Any, length: int) -> dict[str, Any]:
         """The keys of its config for inputs of this length."""
+        ...
+
+    def notes(self, config: Any, lengths: Sequence[int]) -> list[str]:
+        """What is not as the model's name says, dropout aside."""
         ...
 
     def task(self, net: nn.Module) -> Task: ...

@@ -9,19 +9,19 @@ from regard.model import Model
 from regard.zoo import shipped_names
 
 
-def named_model(name: str) -> Model:
-    if name in shipped_names():
-        return load(name)
-    if Path(name).exists():
-        return load(Path(name))
-    raise InputError(
-        "unknown model",
-        got=name,
-        expected=f"{', '.join(shipped_names()) or 'none'} (shipped), or the path to a run or model folder",
-    )
+def load_finished_model(name: str) -> Model:
+    """What a run starts or learns from: that of an unfinished run would change while it goes on."""
+    folder = Path(name)
+    if name not in shipped_names() and (folder / "run.toml").is_file() and not (folder / "model").is_dir():
+        raise InputError(
+            "the run has no model: it is not finished",
+            where=name,
+            fix="finish it, or use a copy of its best checkpoint so far: regard.save(regard.load(run), folder)",
+        )
+    return load(name)
 
 
-def find_model(name: str, base: Path) -> str:
+def find_model_folder(name: str, base: Path) -> str:
     """A shipped model by its name, a folder by its path."""
     if not name or name in shipped_names():
         return name

@@ -6,8 +6,9 @@ Shapes: b rows, n bytes.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from regard.data.plain_text import LARGEST_TEXT, read_text
 from regard.decode.incremental import CausalDecoder, IncrementalDecoder, Seq2SeqDecoder
 from regard.errors import InputError
+from regard.modalities.compared import without_dropout
 from regard.modalities.text.masking import MaskedBatch
 from regard.modalities.text.pairs import Pairs
 from regard.modalities.text.reversal import Reversal
@@ -25,8 +28,6 @@ from regard.modalities.text.tasks.masked import Masked
 from regard.modalities.text.tasks.translation import Translate
 from regard.modalities.text.vocabulary import BYTE_VOCABULARY, Vocabulary
 from regard.tasks.task import Task
-
-from .subjects import without_dropout
 
 VALUES = 256  # that a byte has
 HELD_OUT = 0.1  # the share of a text that is measured on, its end
@@ -90,7 +91,14 @@ class Textual:
 
     def changes(self, config: Any, length: int) -> dict[str, Any]:
         wanted = {"length": length, "vocab": VALUES, "target_vocab": None, **self.kind.keys}
-        return {name: value for name, value in wanted.items() if hasattr(config, name)} | without_dropout(config)
+        known = {one.name for one in fields(config)}
+        return {name: value for name, value in wanted.items() if name in known} | without_dropout(config)
+
+    def notes(self, config: Any, lengths: Sequence[int]) -> list[str]:
+        size = self.changes(config, lengths[0])["vocab"]
+        if size == config.vocab:
+            return []
+        return [f"Text is tokenized into bytes: the vocabulary size is {size} instead of {config.vocab:,}."]
 
     def task(self, net: nn.Module) -> Task:
         return self.kind.task(net)
@@ -160,16 +168,20 @@ PAIRING = WindowTask(
 )
 
 
-# What a family's row names: a config, the text that was given or None, a seed -> the model at work.
+# What a family's row names: a config, the text file that was given or None, a seed -> the model at work.
 
 
-def decoder(config: Any, text: Bytes | None, seed: int) -> Textual:
-    return Textual(DECODER, generated(seed) if text is None else text)
+def decoder(config: Any, text: Path | None, seed: int) -> Textual:
+    return Textual(DECODER, bytes_of(text, seed))
 
 
-def reader(config: Any, text: Bytes | None, seed: int) -> Textual:
-    return Textual(READER, generated(seed) if text is None else text)
+def reader(config: Any, text: Path | None, seed: int) -> Textual:
+    return Textual(READER, bytes_of(text, seed))
 
 
-def pairing(config: Any, text: Bytes | None, seed: int) -> Textual:
-    return Textual(PAIRING, generated(seed) if text is None else text)
+def pairing(config: Any, text: Path | None, seed: int) -> Textual:
+    return Textual(PAIRING, bytes_of(text, seed))
+
+
+def bytes_of(text: Path | None, seed: int) -> Bytes:
+    return generated(seed) if text is None else Bytes(read_text(text, LARGEST_TEXT), str(text))

@@ -14,7 +14,22 @@ OLD = {
     "regard.look.leaving.replaced": "regard.look.exclusion.replaced",
     "regard.look.leaving.unseen": "regard.look.exclusion.unseen",
     "regard.look.leaving.without": "regard.look.exclusion.without",
+    "regard.modalities.text.preparation.HOW": "regard.modalities.text.preparation.TOKENIZER_HELP",
+    "regard.modalities.text.preparation.TEXT": "regard.modalities.text.preparation.TEXT_PREPARATION",
+    "regard.models.family.classifies": "regard.models.family.classifier_verbs",
+    "regard.nn.influence.tell": "regard.nn.influence.compute_with_influence",
 }
+MODULES = [
+    "look.flow",
+    "look.lens",
+    "look.occlusion",
+    "look.windows",
+    "look.leaving",
+    "look.onefile",
+    "modalities.text.preparation",
+    "models.family",
+    "nn.influence",
+]
 
 
 def found(place: str) -> object:
@@ -28,7 +43,7 @@ def test_an_old_name_warns_and_is_the_new_one(old: str) -> None:
         assert found(old) is found(OLD[old])
 
 
-@pytest.mark.parametrize("module", ["flow", "lens", "occlusion", "windows", "leaving", "onefile"])
+@pytest.mark.parametrize("module", MODULES)
 def test_any_other_name_is_missing(module: str) -> None:
-    with pytest.raises(AttributeError, match=f"module 'regard.look.{module}' has no attribute 'nothing'"):
-        found(f"regard.look.{module}.nothing")
+    with pytest.raises(AttributeError, match=f"module 'regard.{module}' has no attribute 'nothing'"):
+        found(f"regard.{module}.nothing")

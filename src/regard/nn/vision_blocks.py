@@ -42,7 +42,7 @@ def patch_blocks(
     return nn.ModuleList(map(block, layer_choices(config.attention, config.depth), drop_paths))
 
 
-def rising(last: float, depth: int, before: int = 0) -> list[float]:
+def drop_path_rates(last: float, depth: int, before: int = 0) -> list[float]:
     """Chances that grow evenly from 0 in the first block of a net to that of the last; ``before`` came other blocks."""
     return [last * (before + i) / max(before + depth - 1, 1) for i in range(depth)]
 
@@ -74,6 +74,6 @@ def window_block(
         FeedForward(site.dim, config.hidden * wider, activation(config.activation), dropout=config.dropout),
         lambda: residual(
             nn.LayerNorm(site.dim, config.eps),
-            Branch(site.dim, dropout=config.dropout, drop_path=rising(config.drop_path, all_blocks)[before]),
+            Branch(site.dim, dropout=config.dropout, drop_path=drop_path_rates(config.drop_path, all_blocks)[before]),
         ),
     )

@@ -1,6 +1,8 @@
 """Models that see images, put to work."""
 
 import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import InputError
+from regard.modalities.compared import without_dropout
 from regard.tasks.classify import Classify, ClassifyBatch
 from regard.tasks.task import Task
-
-from .subjects import without_dropout
-from .textual import Bytes
 
 CLASSES = 8  # directions of waves
 
@@ -34,6 +34,13 @@ class Visual:
 
     def changes(self, config: Any, length: int) -> dict[str, Any]:
         return {"image": self.side(length) * self.patch, "classes": CLASSES} | without_dropout(config)
+
+    def notes(self, config: Any, lengths: Sequence[int]) -> list[str]:
+        told = [f"The classification head has {CLASSES} classes."]
+        if odd := [f"{self.real(x):,} for {x:,}" for x in lengths if self.real(x) != x]:
+            squares = "Lengths are numbers of patches in a square image and are rounded to squares"
+            told.append(f"{squares}: {', '.join(odd)}.")
+        return told
 
     def task(self, net: nn.Module) -> Task:
         return Classify(net, [str(i) for i in range(CLASSES)])
@@ -60,9 +67,9 @@ class Visual:
         return None
 
 
-def images(config: Any, text: Bytes | None, seed: int) -> Visual:
+def images(config: Any, text: Path | None, seed: int) -> Visual:
     """What a family's row names; texts are of no use."""
     if text is None:
         return Visual(config)
     what = "--data requires a text model; image models are compared on generated images"
-    raise InputError(what, where=text.name, fix="remove --data")
+    raise InputError(what, where=str(text), fix="remove --data")
