@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
@@ -31,8 +30,14 @@ def workers() -> Iterator[list[Running]]:
 
 
 @pytest.fixture(scope="module")
-def asked(workers: list[Running]) -> Iterator[httpx2.Client]:
-    served = Running(guarded_front(Limits(), [Worker(one.port, TOKEN) for one in workers]), Limits())
+def known(workers: list[Running]) -> list[Worker]:
+    """The workers as the front knows them."""
+    return [Worker(one.port, TOKEN) for one in workers]
+
+
+@pytest.fixture(scope="module")
+def asked(known: list[Worker]) -> Iterator[httpx2.Client]:
+    served = Running(guarded_front(Limits(), known), Limits())
     with httpx2.Client(base_url=served.base, timeout=30) as client:
         yield client
     served.close()
@@ -52,17 +57,21 @@ def test_the_page_and_its_numbers_are_those_of_one_server(asked: httpx2.Client, 
         assert there.content == client.get(f"{API}/looks/{own['id']}/thumbnails").content
 
 
-def test_both_workers_are_asked_when_many_come(asked: httpx2.Client, workers: list[Running]) -> None:
-    before = [one.server.server_state.total_requests for one in workers]
-    given = [LOOK | {"input": {"kind": "text", "text": f"Anna {word} ."}} for word in ("sings", "paints", "dances") * 4]
-
-    def ask(body: dict[str, Any]) -> int:
-        return httpx2.post(f"{str(asked.base_url).rstrip('/')}{API}/look", json=body, timeout=30).status_code
-
-    with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(ask, given)) == {200}
-    after = [one.server.server_state.total_requests for one in workers]
-    assert all(now > then for now, then in zip(after, before, strict=True))
+@pytest.mark.parametrize("engaged", [0, 1])
+def test_a_request_goes_to_the_worker_that_has_less_to_do(
+    engaged: int, asked: httpx2.Client, workers: list[Running], known: list[Worker]
+) -> None:
+    requests = [one.server.server_state.total_requests for one in workers]
+    known[engaged].busy += 2
+    try:
+        given = LOOK | {"input": {"kind": "text", "text": f"Anna {('sings', 'paints')[engaged]} ."}}
+        assert asked.post(f"{API}/look", json=given).status_code == 200
+    finally:
+        known[engaged].busy -= 2
+    more = [one.server.server_state.total_requests - before for one, before in zip(workers, requests, strict=True)]
+    assert more[engaged] == 0
+    assert more[1 - engaged] == 1
+    assert [one.busy for one in known] == [0, 0], "what was asked is answered"
 
 
 def test_an_upload_is_known_to_all(asked: httpx2.Client, workers: list[Running]) -> None:
