@@ -5,9 +5,9 @@ Pictures and a page of them go to the folder, records to ``results/`` beside thi
 ``regard figure --list`` reads them. With --redraw nothing is computed: what was recorded is judged and drawn again.
 """
 
+import argparse
 import io
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -80,7 +80,21 @@ def index(folder: Path) -> None:
     records.replaced(folder / "README.md", ("\n".join(lines) + "\n").encode())
 
 
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m regard_lectures.gallery", description="Compute and draw figures.")
+    parser.add_argument("folder", type=Path, help="folder of the pictures and of their page, such as lectures/gallery")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="figures, such as 2.4; all of them if none is given")
+    parser.add_argument("--redraw", action="store_true", help="draw the stored results instead of computing them")
+    given = parser.parse_args(words)
+    check_known(parser, given.ids)
+    show(given.folder, given.ids, recorded if given.redraw else computed)
+    index(given.folder)
+
+
+def check_known(parser: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    if unknown := [name for name in names if name not in FIGURES]:
+        parser.error(f"unknown figure: {', '.join(unknown)}; `regard figure --list` lists them")
+
+
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--redraw"]
-    show(Path(words[0]), words[1:], recorded if "--redraw" in sys.argv else computed)
-    index(Path(words[0]))
+    main()

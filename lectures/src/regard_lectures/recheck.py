@@ -3,9 +3,11 @@
 Nothing is computed: the numbers and how they were made stay, and what follows from them is written anew.
 """
 
-import sys
+import argparse
+from collections.abc import Sequence
 
 from regard_lectures import records
+from regard_lectures.gallery import check_known
 from regard_lectures.table import FIGURES, module, record
 
 
@@ -19,7 +21,11 @@ def rechecked(name: str) -> tuple[str, str]:
     return records.words(found), records.words(now)
 
 
-def main(names: list[str]) -> None:
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m regard_lectures.recheck", description="Check stored results.")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="figures, such as 2.4; all of them if none is given")
+    names = parser.parse_args(words).ids
+    check_known(parser, names)
     counts: dict[str, int] = {}
     for name in names or list(FIGURES):
         before, now = rechecked(name)
@@ -31,4 +37,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
