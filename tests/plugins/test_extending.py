@@ -18,6 +18,7 @@ from regard.contracts import reach
 from regard.contracts.report import Contract, verdict_of
 from regard.errors import InputError
 from regard.folders import load
+from regard.plugins import PluginSource, source_digest
 from tests.plugins.conftest import examples
 
 LINES = "".join(f"the {one} sees a {other}\n" for one in ("dog", "cat", "bird") for other in ("fish", "cow", "hen"))
@@ -343,6 +344,25 @@ def test_a_package_without_rows_is_refused(
     assert main(["contract", name]) == 2
     error = capsys.readouterr().err
     assert all(words in error for words in told), error
+
+
+def test_rows_that_a_package_imports_at_once_are_those_of_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package whose __init__.py imports its rows registers them as soon as any of its modules is imported."""
+    install(tmp_path, "regard-whole", {"rows": "installed_whole.rows"}, {})
+    package = tmp_path / "installed_whole"
+    package.mkdir()
+    (package / "__init__.py").write_text("from installed_whole import rows\n")
+    (package / "rows.py").write_text(examples()["mixer.py"])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(plugins, "ASKED", [])
+    (source,) = plugins.load_package("regard-whole")
+    assert plugins.plugin_of("attention", "average") == source
+    rows = package / "rows.py"
+    assert source == PluginSource("regard-whole", source_digest(rows.read_bytes()), "1.2", str(rows))
+    for name in [name for name in sys.modules if name.startswith("installed_whole")]:
+        del sys.modules[name]
 
 
 @pytest.mark.usefixtures("installed")
