@@ -123,7 +123,8 @@ def test_verdicts() -> None:
     found = asked("attention 'mine'", [Contract(name, check) for name, check in checks.items()])
     assert [one.holds for one in found] == [False, True, False, True]
     assert found[0].line() == "FAILS  attention 'mine': a\n       it is 3, expected 4"
-    assert found[1] == Verdict("attention 'mine'", "b", True, "it has no weights")
+    assert found[1] == Verdict("attention 'mine'", "b", True, "it has no weights", tried=False)
+    assert found[1].line() == "not tried  attention 'mine': b (it has no weights)"
     assert "KeyError: 'odd'" in found[2].words
     assert "test_reach.py:" in found[2].words
     assert found[3].line() == "holds  attention 'mine': d"

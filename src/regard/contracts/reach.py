@@ -139,7 +139,7 @@ def served(family: str) -> None:
     """The page has a form of input for it, and can show it."""
     row = FAMILIES[family]
     if shelf_of(Path()) is None:
-        raise NothingError("not checked: the web page requires the extra [serve]")
+        raise NothingError("the web page requires the extra [serve]")
     medium = input_kind(row.takes)
     demand(medium in PAGE_INPUTS, f"the web page has no input form for {medium}")
     demand(
@@ -306,7 +306,7 @@ def analyses_of(family: str) -> None:
 
 def contracts(family: str) -> Iterator[Contract]:
     row = FAMILIES[family]
-    yield Contract("a model can be built, saved and loaded", partial(saved_and_loaded, family, row))
+    yield Contract("a model can be built, saved and loaded", partial(saved_and_loaded, family, row, row.example()))
     yield Contract("its network class is not shared with another family", partial(own_net, family))
     yield Contract("attention maps can be traced", partial(looked, family))
     yield Contract("attention maps can be analysed", partial(analyses_of, family))
