@@ -273,9 +273,10 @@ def trained(family: str, task: str, data: str = "") -> None:
 
 
 def asked(model: Model, verb: str, row: Family) -> None:
-    """One of the library's verbs; others have arguments of their own. What comes out can be shown."""
+    """One of the library's verbs; others have arguments of their own. What comes out can be shown. That a verb does not
+    exist or takes another input is told by the contract of verbs."""
     ask = getattr(model, verb, None)
-    if ask is None:
+    if ask is None or row.takes[0] not in VERBS[verb].runners:
         return
     given = (*VERBS[verb].before, *sample_inputs(row)[:1])
     with torch.inference_mode():
