@@ -341,9 +341,8 @@ class RunFileReader:
             of_plugin = OF_PLUGIN if isinstance(name, str) and not meant and dotted((*path, "kind")) in OPEN else ""
             self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{meant}{of_plugin}")
             known = {one.name for kind in choices.values() for one in fields(kind)}
-            for key in given:
-                if key not in known:  # valid keys are those of one kind, which is not known
-                    self.problem((*path, key), f"unknown key{self.meant((*path, key), known)}")
+            for key in [key for key in given if key not in known]:  # valid ones are those of a kind, which is none
+                self.problem((*path, key), f"unknown key{self.meant((*path, key), known)}")
             return None
         kind = choices[name]
         return self.table(kind, given, default if isinstance(default, kind) else None, path)
