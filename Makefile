@@ -21,15 +21,18 @@ one_thread := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1 \2/p' Makefile | while read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
+# LAYER is a folder or a file of tests/, or of the lectures' tests: lectures, lectures/test_figures.py
+layer = $(if $(filter lectures lectures/%,$(LAYER)),$(patsubst lectures%,lectures/tests%,$(LAYER)),$(LAYER:%=tests/%))
+
 demo: .venv/.stamp-run ## the main job: load a model that ships and draw what it attends to
 	@$(python) -m regard demo
 
 test: .venv/.stamp-dev ## the quick tests; of one layer: make test LAYER=nn (WORKERS=2)
 	@$(if $(LAYER),,$(call with_node,test))
-	$(one_thread) $(python) $(pytest) $(if $(LAYER),tests/$(LAYER))
+	$(one_thread) $(python) $(pytest) $(layer)
 
 test-slow: .venv/.stamp-dev ## the slow tests; of one layer: make test-slow LAYER=nn
-	$(one_thread) $(python) $(pytest) -m slow $(if $(LAYER),tests/$(LAYER)) || test $$? -eq 5 # 5: there are none
+	$(one_thread) $(python) $(pytest) -m slow $(layer) || test $$? -eq 5 # 5: there are none
 
 chaos: .venv/.stamp-dev ## kill training runs anywhere, fill the disk, and compare what comes out (slow)
 	$(one_thread) $(python) -m pytest -m slow -s tests/train/test_chaos.py

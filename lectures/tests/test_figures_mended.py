@@ -57,7 +57,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "11.2c": WIDE,
     "11.5": {"distances.0": [3.0, 9.0, 16.0]},
     "11.7": {"heat": {name: {"weights": some} for name, some in (("0.25", OWN), ("1.0", HALF), ("4.0", EVEN))}},
-    "11.8c": {"rows": {str(kind): {"together": 0.8, "alone": 0.8, "chance": 0.5} for kind in range(5)}},
+    "11.8c": {"rows": {str(kind): {"together": 0.81, "alone": 0.8, "chance": 0.5} for kind in range(5)}},
     "11.8b": {"nats.Shakespeare.Transformer.4": [1.7]},
 }
 

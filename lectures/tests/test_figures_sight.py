@@ -155,6 +155,8 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("encoders", [100_544, 100_545]),
         ("rows.text.together", 0.1),
         ("rows.image.together", 0.1),
+        ("rows.text.alone", 0.72),
+        ("rows.image.alone", 0.84),
     ],
 }
 

@@ -111,12 +111,23 @@ def read_labels(data: Any, classes: int, where: str) -> tuple[str, ...]:
     return tuple(data)
 
 
+def kind_of_numbers(x: Tensor) -> torch.dtype | str:
+    return "floating point" if x.is_floating_point() else x.dtype
+
+
 def filled(
     net: nn.Module, found: ConvertedCheckpoint, folder: Path, task: str | None, processor: Processor | None = None
 ) -> Model:
     """The net with its weights, ready for inference, and what else the folder holds."""
-    if odd := [name for name, x in found.state.items() if not x.is_floating_point()]:
-        raise CheckpointError("weights must be floating-point tensors", where=str(folder), got=list_names(odd))
+    own = net.state_dict()  # counters and seeds are integers in the net, too
+    odd = [name for name, x in found.state.items() if name in own and kind_of_numbers(x) != kind_of_numbers(own[name])]
+    if odd:
+        raise CheckpointError(
+            "tensors hold another kind of numbers than the model's",
+            where=str(folder),
+            got=list_names(odd),
+            expected="floating-point weights; integers in counters and seeds",
+        )
     net.load_state_dict(found.state, strict=True, assign=True)
     card = folder / "card.md"
     text = card.read_text("utf-8", errors="replace") if card.is_file() else ""

@@ -30,6 +30,10 @@ def load(model: str | Path) -> Model:
     A string is the name of a shipped model where there is one, else a path. Of a run that is not finished, the best
     checkpoint so far is loaded, with a warning. A missing or unexpected tensor is an error.
     """
+    if not isinstance(model, str | Path):
+        raise InputError(
+            "the name of a model is not a string", got=type(model).__name__, expected="a name, or the path to a folder"
+        )
     if isinstance(model, str) and model in shipped_names():
         with as_file(files("regard").joinpath("pretrained", model)) as folder:
             return replace(load(folder), name=model)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor, nn
 
-from regard.decode.settings import GREEDY, Decoding
+from regard.decode.settings import GREEDY, Decoding, given_or
 from regard.decode.symbols import NO_SYMBOLS, Symbols
 from regard.look.changes import Change
 from regard.look.examples import Example
@@ -102,20 +102,20 @@ class Model(BriefRepr):
         progress: "Progress | None" = None,
     ) -> "Translation | list[Translation]":
         """Translate one text or several; ``look`` adds attention maps, ``first`` is the first text's sampling index."""
-        return run_verb(self, "translate", texts, decoding or Decoding(), look, first, progress)
+        return run_verb(self, "translate", texts, given_or(decoding, Decoding()), look, first, progress)
 
     def generate(
         self, prompts: str | Sequence[str], *, decoding: Decoding | None = None
     ) -> "Generation | list[Generation]":
         """Generate a continuation of one prompt or several; greedy decoding by default."""
-        return run_verb(self, "generate", prompts, decoding or GREEDY)
+        return run_verb(self, "generate", prompts, given_or(decoding, GREEDY))
 
     def stream(self, prompt: str, *, decoding: Decoding | None = None) -> Iterator[str]:
         """Yield a continuation (or translation) piece by piece as it is generated; greedy decoding by default."""
         from regard.modalities.text.runners import stream_text
 
         require_verb(self, "translate" if self.can("translate") else "generate")
-        return stream_text(self, prompt, decoding or GREEDY)
+        return stream_text(self, prompt, given_or(decoding, GREEDY))
 
     def prompt(
         self,
@@ -131,7 +131,7 @@ class Model(BriefRepr):
         from regard.modalities.text.runners import answer_prompt
 
         require_verb(self, "generate")
-        return answer_prompt(self, query, examples, instruction, choices, calibrated, decoding or GREEDY)
+        return answer_prompt(self, query, examples, instruction, choices, calibrated, given_or(decoding, GREEDY))
 
     @overload
     def classify(self, inputs: Picture) -> "TextClassification | ImageClassification": ...  # type: ignore[overload-overlap]
@@ -140,7 +140,7 @@ class Model(BriefRepr):
         self, inputs: Sequence[Picture | tuple[str, str]]
     ) -> "list[TextClassification] | list[ImageClassification]": ...
     def classify(self, inputs: Any) -> Any:
-        """Classify one text, pair of texts or image (a file or an array), or several."""
+        """Classify one text, pair of texts or image (a file, a PIL image or an array of uint8), or several."""
         return run_verb(self, "classify", inputs)
 
     @overload
@@ -171,7 +171,7 @@ class Model(BriefRepr):
         self, pictures: Picture | Sequence[Picture], *, decoding: Decoding | None = None, look: str | None = None
     ) -> "ImageDescription | list[ImageDescription]":
         """Caption one image or several; ``look``, a layer name pattern, adds the attention map of each word."""
-        return run_verb(self, "describe", pictures, decoding or Decoding(), look)
+        return run_verb(self, "describe", pictures, given_or(decoding, Decoding()), look)
 
     def forecast(self, series: Any, *, steps: int | None = None) -> "list[SeriesForecast]":
         """Forecast the time series in a CSV file, or a list of values: quantiles for ``steps`` time steps ahead."""

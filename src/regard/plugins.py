@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -362,11 +362,23 @@ def canonical_name(name: str) -> str:
 
 
 def of_package(point: Any) -> PluginSource:
-    spec = importlib.util.find_spec(point.module)
+    spec = found_unread(point.module)
     file = "" if spec is None or spec.origin is None else spec.origin
     content = Path(file).read_bytes() if Path(file).is_file() else b""
     version = "" if point.dist is None else point.dist.version
     return PluginSource(package_of(point), source_digest(content) if content else "", version, file)
+
+
+def found_unread(name: str) -> ModuleSpec | None:
+    """Where a module stands, without importing the packages around it: these may register the rows of the plug-in
+    before its source is known."""
+    top, *inner = name.split(".")
+    spec = importlib.util.find_spec(top)
+    for part in inner:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations)
+    return spec
 
 
 def look_further() -> None:

@@ -133,7 +133,10 @@ def test_images_keep_their_pixels(given: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("image", "told"),
-    [(np.zeros((4, 4, 2), np.uint8), "this is no image"), (np.full((4, 4), 300), "neither bytes nor shares of 1")],
+    [
+        (np.zeros((4, 4, 2), np.uint8), "the array is not an image"),
+        (np.full((4, 4), 300), "neither bytes nor shares of 1"),
+    ],
 )
 def test_what_is_no_image_is_said_with_its_row(image: Any, told: str, tmp_path: Path) -> None:
     good = np.zeros((4, 4), np.uint8)
@@ -149,7 +152,7 @@ def test_what_is_no_image_is_said_with_its_row(image: Any, told: str, tmp_path: 
         ([{"text": "a", "label": "x"}, {"text": "b"}], r"differs from the first one(.|\n)*row 2"),
         ({"text": ["a", "b"], "label": ["x"]}, "different lengths"),
         ([], "there are no rows"),
-        (3, "no table of training data"),
+        (3, "the training data is not a table"),
     ],
 )
 def test_odd_tables(given: Any, told: str, tmp_path: Path) -> None:

@@ -205,6 +205,19 @@ def test_what_is_wrong_is_said_and_nothing_is_left(tmp_path: Path, ended: Any) -
     assert not (tmp_path / "run").exists()
 
 
+def test_only_what_works_is_advised() -> None:
+    """A run that has begun takes few settings, and an evaluation none."""
+    with pytest.raises(TypeError) as caught:
+        regard.resume("run", learning_rate=0.1, epochs=2)  # type: ignore[call-arg]
+    assert str(caught.value).splitlines() == [
+        "resume() has no argument 'learning_rate': a run that has begun keeps optimizer.rate; train a new run to "
+        "change it",
+        "resume() has no argument 'epochs': use settings={'train.epochs': ...}",
+    ]
+    with pytest.raises(TypeError, match=r"evaluate\(\) has no argument 'dataset': use data=\.\.\.$"):
+        regard.evaluate("run", dataset=[])  # type: ignore[call-arg]
+
+
 def test_the_package_of_the_loop_is_the_function_too() -> None:
     import importlib
     import inspect

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from regard.contracts import families, reach, runs
+from regard.contracts import families, others, reach, runs
 from regard.contracts.report import BrokenError, Contract, NothingError, Verdict, asked
+from regard.interop.formats import CHECKPOINT_FORMATS
 from regard.modalities.goals import GOALS
 from regard.modalities.sources import SOURCES
 from regard.models import vit
@@ -109,6 +110,18 @@ def test_a_copied_row_fails_in_words(
     assert words in failed.get(contract, ""), failed
 
 
+def test_a_verb_for_another_input_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = failing(replace(COPY, verbs=lambda config, task: ("classify", "translate")), monkeypatch)
+    told = {"its verbs exist and accept its inputs": "the verb 'translate' takes text, but the family takes image"}
+    assert failed == told
+
+
+def test_a_checkpoint_table_without_its_family_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CHECKPOINT_FORMATS.rows, "lost", replace(CHECKPOINT_FORMATS["gpt2"], family="lost"))
+    (told,) = asked("lost", others.checkpoint_contracts("lost"))
+    assert told.words.startswith("unknown model family 'lost'; known families: ")
+
+
 def test_verdicts() -> None:
     def broken() -> None:
         raise BrokenError("it is 3, expected 4")
@@ -123,7 +136,8 @@ def test_verdicts() -> None:
     found = asked("attention 'mine'", [Contract(name, check) for name, check in checks.items()])
     assert [one.holds for one in found] == [False, True, False, True]
     assert found[0].line() == "FAILS  attention 'mine': a\n       it is 3, expected 4"
-    assert found[1] == Verdict("attention 'mine'", "b", True, "it has no weights")
+    assert found[1] == Verdict("attention 'mine'", "b", True, "it has no weights", tried=False)
+    assert found[1].line() == "not tried  attention 'mine': b (it has no weights)"
     assert "KeyError: 'odd'" in found[2].words
     assert "test_reach.py:" in found[2].words
     assert found[3].line() == "holds  attention 'mine': d"

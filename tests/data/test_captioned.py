@@ -101,7 +101,7 @@ def test_each_caption_has_its_own_image_whatever_is_left_out_before_it(form: str
     assert "is empty" in told[4]
     assert "cut.png: the image is corrupt" in told[5]
     assert "text.png: unsupported image format" in told[7]
-    assert told[8] == "../photos/1.png: " + ("cannot be read: file not found in the archive" if packed else LEADS_OUT)
+    assert told[8] == "../photos/1.png: " + ("cannot be read: the archive has no such file" if packed else LEADS_OUT)
     assert rows.where(2) == f"{tmp_path / f'captions.{form}'}:{6 + head}"
     assert rows.lengths.tolist() == [[len(text.encode())] for text in ("photo 5", "photo 0", *BYTES)]
     with pytest.raises(IndexError):

@@ -98,7 +98,7 @@ BAD = {
     "a comment inside a sentence; the blank line before it may be missing": [line(1), "# sent_id = 2"],
     "the sentence has no words": ["# newdoc"],
     "invalid UTF-8 at byte 3": [line(1, "\udcff")],
-    "contains a NUL byte, which is not text": [line(1, "a\0b")],
+    "the line contains a NUL byte, so it is not text": [line(1, "a\0b")],
 }
 
 

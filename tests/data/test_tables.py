@@ -108,7 +108,7 @@ def test_every_bad_row_of_a_tsv_is_named(tmp_path: Path) -> None:
         4: "column 2 is empty",
         5: "invalid UTF-8 at byte 2",
         6: "4 columns instead of 3",
-        7: "contains a NUL byte, which is not text",
+        7: "the line contains a NUL byte, so it is not text",
         9: "column 2 has 11 bytes, more than the limit of 10",
     }
 

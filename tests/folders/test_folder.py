@@ -42,6 +42,21 @@ def test_the_committed_folder_loads_for_ever() -> None:
     torch.testing.assert_close(logits[0, -1], torch.tensor(expected["last_logits"]), rtol=1e-4, atol=1e-5)
 
 
+def test_counters_and_seeds_are_saved_and_loaded(tmp_path: Path) -> None:
+    """Random features draw from a seed, an integer; in the place of a weight an integer is refused."""
+    model = regard.build("gpt-tiny", vocab=25, length=16, dim=16, depth=1, heads=2, attention="performer")
+    regard.save(model, tmp_path / "model")
+    back = regard.load(tmp_path / "model").state_dict()
+    assert all(torch.equal(x, back[name]) for name, x in model.state_dict().items())
+    file = tmp_path / "model" / "model.safetensors"
+    for name in ("embed.weight", "blocks.0.mixer.kernel.directions.seed"):
+        other = back[name].float() if "seed" in name else back[name].long()
+        save_file(back | {name: other}, file)
+        with pytest.raises(CheckpointError, match="another kind of numbers") as error:
+            regard.load(tmp_path / "model")
+        assert error.value.got == f"'{name}'"
+
+
 def test_what_is_saved_comes_back_to_the_bit(tmp_path: Path) -> None:
     model = replace(tiny(), processor=recall.tokenizer(), task="generate", card="# mine\n")
     regard.save(model, tmp_path / "model")

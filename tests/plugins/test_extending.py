@@ -18,6 +18,7 @@ from regard.contracts import reach
 from regard.contracts.report import Contract, verdict_of
 from regard.errors import InputError
 from regard.folders import load
+from regard.plugins import PluginSource, source_digest
 from tests.plugins.conftest import examples
 
 LINES = "".join(f"the {one} sees a {other}\n" for one in ("dog", "cat", "bird") for other in ("fish", "cow", "hen"))
@@ -73,7 +74,7 @@ def test_an_example_keeps_its_contracts(folder: Path, name: str, capsys: pytest.
 def test_a_larger_example_keeps_its_contracts(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["contract", str(folder / f"{name}.py")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert all(line.startswith("holds  ") for line in lines)
+    assert all(line.startswith(("holds  ", "not tried  ")) for line in lines)
     assert len(lines) > 2
 
 
@@ -100,6 +101,30 @@ def test_a_broken_attention_fails_in_words(folder: Path, what: str, capsys: pyte
     assert all(one["words"] for one in failed)
 
 
+def test_a_mixer_is_tried_in_the_models_that_take_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without dropout of weights, of which it has none; what no file has is missed after loading."""
+    text = examples()["mixer.py"]
+    assert main(["contract", str(folder / "mixer.py"), "--json"]) == 0
+    told = [one for one in json.loads(capsys.readouterr().out) if "saved, loaded and trained" in one["contract"]]
+    assert [(one["contract"].split()[1], one["tried"]) for one in told] == [
+        ("gpt", False),
+        ("bert", True),
+        ("vit", True),
+    ]
+    plugins.forget("mixer.py")
+    here, mean = "self.map = nn.Linear(dim, dim)", "x.mean(-2, keepdim=True)"
+    assert (text.count(here), text.count(mean)) == (1, 1)
+    drawn = f'{here}\n        self.register_buffer("drawn", torch.rand(1), persistent=False)'
+    changed = text.replace(here, drawn).replace(mean, f"{mean} * self.drawn")
+    (folder / "mixer.py").write_text(f"import torch\n{changed}")
+    assert main(["contract", str(folder / "mixer.py"), "--json"]) == 1
+    failed = [
+        one["words"] for one in json.loads(capsys.readouterr().out) if "saved" in one["contract"] and not one["holds"]
+    ]
+    assert len(failed) == 2
+    assert all("these buffers have no values" in words and "drawn; they are registered" in words for words in failed)
+
+
 def test_a_task_that_sums_means_fails_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = examples()["task.py"]
     (old,) = re.findall(r"Term\((\w+)\.sum\(\)", text)[:1]
@@ -114,7 +139,7 @@ def test_contracts_are_asked_without_the_extra_for_serving(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "regard.serve.model_list", None)  # as where fastapi is missing
     assert reach.shelf_of(Path()) is None
     verdict = verdict_of("vit", Contract("it is served", lambda: reach.served("vit")))
-    assert (verdict.holds, verdict.words) == (True, "not checked: the web page requires the extra [serve]")
+    assert (verdict.holds, verdict.words) == (True, "the web page requires the extra [serve]")
 
 
 def test_a_file_that_exits_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -343,6 +368,25 @@ def test_a_package_without_rows_is_refused(
     assert main(["contract", name]) == 2
     error = capsys.readouterr().err
     assert all(words in error for words in told), error
+
+
+def test_rows_that_a_package_imports_at_once_are_those_of_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package whose __init__.py imports its rows registers them as soon as any of its modules is imported."""
+    install(tmp_path, "regard-whole", {"rows": "installed_whole.rows"}, {})
+    package = tmp_path / "installed_whole"
+    package.mkdir()
+    (package / "__init__.py").write_text("from installed_whole import rows\n")
+    (package / "rows.py").write_text(examples()["mixer.py"])
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(plugins, "ASKED", [])
+    (source,) = plugins.load_package("regard-whole")
+    assert plugins.plugin_of("attention", "average") == source
+    rows = package / "rows.py"
+    assert source == PluginSource("regard-whole", source_digest(rows.read_bytes()), "1.2", str(rows))
+    for name in [name for name in sys.modules if name.startswith("installed_whole")]:
+        del sys.modules[name]
 
 
 @pytest.mark.usefixtures("installed")

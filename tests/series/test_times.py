@@ -121,6 +121,8 @@ def test_a_change_of_the_clock_is_no_gap() -> None:
         (moments("1", "2", "2", "3"), "duplicate time", "line 2"),
         (moments("1", "2", "4", "3"), "the times are not in ascending order", "line 3"),
         (moments("1", "2", "3.5", "4.5", "5.5"), "the times are not regularly spaced", "line 2"),
+        ([float(i * i) for i in range(12)], "the times are irregular", "line 0"),
+        ([datetime(2024, 1, 1) + timedelta(minutes=i * i) for i in range(12)], "the times are irregular", "line 0"),
         (moments("2023-01", "2023-02", "2023-03", "2023-06"), "the series has a gap: 2 values missing", "line 3"),
         (
             moments("2024-01-04", "2024-01-05", "2024-01-08", "2024-01-10"),

@@ -7,8 +7,11 @@ import pytest
 import regard
 from regard.decode.beam import Beam
 from regard.decode.settings import Decoding
-from regard.serve.responses import answers, decoding_of
+from regard.errors import InputError
+from regard.look.changes import Temperature
+from regard.serve.responses import answer, answers, decoding_of
 from regard.serve.schema import DecodingFields
+from tests.verbs.readers import model
 
 from .conftest import API, INPUTS, check_clean, look
 from .pictures import digit, shown
@@ -151,5 +154,29 @@ def test_what_does_not_fit_is_refused_in_words(client, path, body) -> None:
 def test_letters_that_a_model_never_read_are_remarked(client) -> None:
     for text, told in (("Где мои ключи?", True), (SENTENCES[0], False)):
         given = {"kind": "text", "text": text}
-        for answer in (look(client, "tatoeba-en-de", given)["answer"], ran(client, "tatoeba-en-de", given)):
-            assert ("100% of the letters are unknown to this model" in answer.get("remark", "")) == told
+        for got in (look(client, "tatoeba-en-de", given)["answer"], ran(client, "tatoeba-en-de", given)):
+            assert ("100% of the letters are unknown to this model" in got.get("remark", "")) == told
+
+
+def test_a_verb_is_asked_for_by_its_name(client) -> None:
+    """One that a model has besides its first; another, or an unknown one, gets the error of every verb."""
+    reader = model("label")
+    assert reader.verbs() == ("classify", "embed")
+    given = [("w1 w2",), ("w3",)]
+    vectors = answers(reader, given, None, "embed")
+    for got, wanted in zip(vectors, reader.embed(["w1 w2", "w3"]).tolist(), strict=True):
+        assert got["kind"] == "embedding"
+        assert got["vector"] == pytest.approx(wanted, abs=1e-6)
+    assert answers(reader, given, None, "classify") == answers(reader, given, None)
+    with pytest.raises(InputError, match="first verb"):
+        answer(reader, given[0], [Temperature(2.0)], None, "embed")
+    body = {"model": "recall", "input": INPUTS["recall"]}
+    assert ran(client, "recall", INPUTS["recall"], verb="generate") == ran(client, "recall", INPUTS["recall"])
+    for verb, what in (("sing", "unknown verb"), ("embed", "this gpt has no sentence embeddings")):
+        refused = client.post(f"{API}/run", json=body | {"verb": verb})
+        assert (refused.status_code, refused.json()["error"]["what"]) == (422, what)
+
+
+def test_an_unknown_field_is_told_in_words(client) -> None:
+    refused = client.post(f"{API}/run", json={"model": "recall", "input": INPUTS["recall"], "wordy": 1})
+    assert (refused.status_code, refused.json()["error"]["what"]) == (422, "no such field: wordy")

@@ -1,6 +1,7 @@
 """Tasks of several parts, and tasks that fill their own data, from the run file to the loaded model."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from regard.modalities.sources import SOURCES
 from regard.run import training
 from regard.run.settings import read_run
 from regard.run.templates import run_template
+from regard.train.optimizers import SGD, Adam
+from regard.train.runfile import settings_of_part
+from regard.train.schedules import ConstantSchedule, LinearSchedule
 from regard.zoo import FAMILIES
 from tests.train import toymodality
 from tests.train.runs import contents, steps
@@ -140,6 +144,17 @@ def test_start_gives_a_part_frozen_weights(tmp_path: Path) -> None:
 def test_parts_that_are_none_are_refused(tmp_path: Path, text: str, told: str, capsys: Any) -> None:
     assert main(["train", str(written(tmp_path, text))]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_the_tables_of_parts_are_those_of_the_document(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[2] / "docs" / "training.md").read_text("utf-8")
+    (tables,) = re.findall(r"```toml\n(\[optimizer\]\n.*?)```", document, re.DOTALL)
+    run = read_run(written(tmp_path, CIRCLE.partition("[optimizer]")[0] + tables), ("optimizer.generator.kind=sgd",))
+    assert settings_of_part(run.optimizer, "discriminator") == Adam(rate=0.0001)
+    assert settings_of_part(run.optimizer, "encoder") == Adam(rate=0.0002)
+    assert settings_of_part(run.optimizer, "generator") == SGD()
+    assert settings_of_part(run.schedule, "generator") == LinearSchedule(warmup=500)
+    assert settings_of_part(run.schedule, "discriminator") == ConstantSchedule()
 
 
 def test_a_task_fills_its_data_and_is_resumed_to_the_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,13 @@ def test_a_word_for_a_key_that_not_every_model_has(tmp_path: Path, line: str, ke
         (IMAGES, "data.crop=1", OTHERS.format("data 'digits'", "data.fit")),
         (IMAGES, "model.lr=1", "use optimizer.rate instead"),
         (IMAGES, "model.batch_size=8", "use data.batch instead"),
+        (IMAGES, "model.lora_r=4", "use start.rank instead"),
+        (IMAGES, "model.random_seed=4", "use seed instead"),
+        (IMAGES, "model.pretrained=true", "use start.model instead"),
+        (IMAGES, "model.freeze=true", "use start.learn instead"),
+        (IMAGES, "model.lr_scheduler=cosine", "use schedule instead"),
+        (IMAGES, "model.output_dir=x", "use folder instead"),
+        (IMAGES, "model.devices=2", "not needed: torchrun starts one process for each device"),
         (TEXT, "data.split=0.1", "use data.share instead"),
         (TEXT, "data.vocab=100", "use data.vocabulary instead"),
         (TEXT, "data.text_column=2", "use data.key instead"),
@@ -234,6 +241,34 @@ def test_data_of_another_task_leaves_the_models_of_this_one(tmp_path: Path) -> N
         read_run(written(tmp_path, text))
     assert "data of kind 'pairs' cannot be used for the task 'forecast'" in caught.value.what
     assert "expected a forecaster or seriesrnn or serieslinear model" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("task=pictured", True),
+        ("task=forecats", False),
+        ("data=tones", True),
+        ("model.name=pixels", True),
+        ("model.attention=laplace", True),
+        ("model.attention=sofmax", False),
+        ("schedule=sawtooth", False),
+    ],
+)
+def test_what_a_plugin_may_have_names_the_option(tmp_path: Path, line: str, named: bool) -> None:
+    """Not where another name is meant, or where plug-ins have nothing to add."""
+    with pytest.raises(InputError) as caught:
+        read_run(written(tmp_path, IMAGES), (line,))
+    assert ("if it is a plug-in's, give its file with --plugin" in caught.value.what) == named, caught.value.what
+
+
+def test_keys_are_not_listed_without_a_kind(tmp_path: Path) -> None:
+    """Those of all tasks would say nothing."""
+    with pytest.raises(RunFileError) as caught:
+        read_run(written(tmp_path, IMAGES), ("task=forecats", "task.weight=1", "task.label_smoothing=1"))
+    told = {one["key"]: one["text"] for one in caught.value.problems}
+    assert told["task.weight"] == "unknown key"
+    assert told["task.label_smoothing"] == "unknown key; use task.smoothing instead"
 
 
 def test_in_python_too() -> None:

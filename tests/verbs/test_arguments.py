@@ -105,6 +105,14 @@ def test_settings_name_their_own() -> None:
         Decoding(top_p=0.9)  # type: ignore[call-arg]
 
 
+def test_every_unknown_argument_is_named() -> None:
+    with pytest.raises(TypeError) as caught:
+        regard.load("recall").generate("Anna", temperature=1, top_k=3, colour=2)  # type: ignore[call-arg]
+    assert [line.rpartition(": ")[0] for line in str(caught.value).splitlines()] == [
+        f"Model.generate() has no argument {word!r}" for word in ("temperature", "top_k", "colour")
+    ]
+
+
 def test_another_word_is_answered_by_all_arguments() -> None:
     with pytest.raises(TypeError, match=r"has no argument 'colour': its arguments are texts, batch$"):
         regard.load("recall").embed("Anna", colour=1)  # type: ignore[call-arg]

@@ -166,8 +166,8 @@ def test_what_is_no_image_of_a_model_is_refused(picture: Path) -> None:
         lambda: made.classify("a\0b"),
         lambda: made.classify(picture.parent),
         lambda: made.classify(picture.parent / "none.png"),
-        lambda: made.classify(NOISE),  # type: ignore[call-overload]
-        lambda: made.classify([NOISE]),
+        lambda: made.classify(NOISE / 255),
+        lambda: made.classify([NOISE / 255]),
         lambda: made.classify(torch.zeros(3, 8, 8)),  # type: ignore[call-overload]
         lambda: made.classify(5),  # type: ignore[call-overload]
         lambda: replace(made, processor=None).classify(picture),

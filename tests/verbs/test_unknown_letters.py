@@ -86,3 +86,12 @@ def test_the_command_line_tells_it_once(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err.count("of the letters are unknown") == 1
     assert main(["translate", "-m", "tatoeba-en-de", "Where are my keys?"]) == 0
     assert "unknown" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["look recall zzz", "generate recall zzz"])
+def test_an_error_stands_alone(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a text is refused, nothing is remarked of what would have been answered."""
+    assert main(words.split()) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("regard: the text has words outside the model's vocabulary")
+    assert "letters are unknown" not in told

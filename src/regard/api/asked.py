@@ -16,6 +16,7 @@ from regard.modalities.run_parts import Template
 from regard.modalities.sources import SOURCES
 from regard.modalities.verbs import verb_function
 from regard.nn.arguments import argument_meant, explain_arguments
+from regard.run.prolonging import CHANGEABLE
 from regard.run.settings import RunSettings, settings_of
 from regard.run.templates import all_templates
 from regard.run.training import find_run, locate_models
@@ -46,9 +47,31 @@ def explain_settings(function: Callable[P, R]) -> Callable[P, R]:
     return explain_arguments(function, setting_meant)
 
 
+def explain_changes(function: Callable[P, R]) -> Callable[P, R]:
+    """The same of one that goes on with a run, and takes the settings that may change then."""
+    return explain_arguments(function, change_meant)
+
+
 def setting_meant(word: str, known: Collection[str]) -> str:
-    keys = keys_meant(word) or [key for key in RUN_SYNONYMS if key.endswith(f".{word}")]
-    return " or ".join(f"settings={{{key!r}: ...}}" for key in keys) or argument_meant(word, known)
+    keys = settings_meant(word)
+    return f"use {' or '.join(map(as_setting, keys))}" if keys else argument_meant(word, known)
+
+
+def change_meant(word: str, known: Collection[str]) -> str:
+    keys = settings_meant(word)
+    if able := [key for key in keys if key in CHANGEABLE]:
+        return f"use {' or '.join(map(as_setting, able))}"
+    if not keys or argument_meant(word, known):
+        return argument_meant(word, known)
+    return f"a run that has begun keeps {' and '.join(keys)}; train a new run to change it"
+
+
+def settings_meant(word: str) -> list[str]:
+    return keys_meant(word) or [key for key in RUN_SYNONYMS if key.endswith(f".{word}")]
+
+
+def as_setting(key: str) -> str:
+    return f"settings={{{key!r}: ...}}"
 
 
 def run_asked(

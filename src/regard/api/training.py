@@ -17,6 +17,7 @@ from regard.errors import InputError
 from regard.folders import load
 from regard.modalities.sources import SOURCES
 from regard.model import Model
+from regard.nn.arguments import explain_arguments
 from regard.run.check import CheckReport, check_settings
 from regard.run.evaluation import EvaluationResult, evaluate_run
 from regard.run.settings import RunSettings
@@ -25,7 +26,7 @@ from regard.train.metrics_log import Journal
 from regard.train.progress import SilentReporter, make_reporter
 from regard.train.runfile_text import override_text
 
-from .asked import AskedRun, explain_settings, run_asked, settings_asked
+from .asked import AskedRun, explain_changes, explain_settings, run_asked, settings_asked
 from .callbacks import CallbackReporter, Callbacks
 from .stored import store_rows
 
@@ -131,7 +132,7 @@ def train(
         return result_of(ended, reporter)
 
 
-@explain_settings
+@explain_changes
 def resume(
     folder: str | PathLike[str],
     data: Any = None,
@@ -169,7 +170,7 @@ def check(
             return check_settings(settled, asked.folder, asked.base)
 
 
-@explain_settings
+@explain_arguments
 def evaluate(
     run: "str | PathLike[str] | TrainingResult",
     split: str = "held_out",

@@ -56,7 +56,7 @@ def run(
     refuse_files([question], "answer")
     if context is not None and is_file_name(context):
         fix = f"give the file with --file {context}"
-        raise InputError("the context is the text itself", got=f"the file {context}", fix=fix)
+        raise InputError("the context must be a text, not a file", got=f"the file {context}", fix=fix)
     text = read(context, file)
     if out is not None:
         pair = GivenInputs(("question", "context"), [(question, text)])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from regard.modalities.series.forecaster import SeriesForecast
     from regard.modalities.verb import AnswerView
 
-KINDS = (".png", ".svg", ".csv", ".jsonl")
+OUTPUT_SUFFIXES = (".png", ".svg", ".csv", ".jsonl")
 
 
 def run(
@@ -83,8 +83,8 @@ def writable(out: Path | None, file: Path) -> None:
 
     if out is None:
         return
-    if out.suffix.lower() not in KINDS:
-        raise InputError("unsupported output format", got=f"--out {out}", expected=" or ".join(KINDS))
+    if out.suffix.lower() not in OUTPUT_SUFFIXES:
+        raise InputError("unsupported output format", got=f"--out {out}", expected=" or ".join(OUTPUT_SUFFIXES))
     if not out.absolute().parent.is_dir():
         raise InputError("folder not found", where=str(out.absolute().parent), got=f"--out {out}")
     if out.exists() and file.exists() and out.samefile(file):

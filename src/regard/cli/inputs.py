@@ -108,7 +108,11 @@ def table_among(words: Sequence[str], files: bool) -> Path | None:
         fix = "check the path" if files else "check the path; a text that looks like a path can be piped in"
         raise InputError("file not found", got=named[0], expected=what, fix=fix)
     if len(words) > 1:
-        raise InputError("a table is read alone", got=f"{len(words)} arguments", fix="run the command once per table")
+        raise InputError(
+            "a table cannot be combined with other inputs",
+            got=f"{len(words)} arguments",
+            fix="run the command once per table",
+        )
     return Path(named[0])
 
 

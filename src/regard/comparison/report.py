@@ -17,7 +17,7 @@ from .measure import cost_exponent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KINDS = (".png", ".svg", ".html", ".json")
+REPORT_SUFFIXES = (".png", ".svg", ".html", ".json")
 EXACT = "softmax"  # what the others are held against
 CLEARLY = 0.05  # faster, as a logarithm
 
@@ -205,8 +205,10 @@ class Comparison:
 def check_save_path(path: str | Path) -> Path:
     """Whether a comparison could be written there, before it is made."""
     path = Path(path)
-    if path.suffix not in KINDS:
-        raise InputError("unsupported output format for a comparison", got=str(path), expected=" or ".join(KINDS))
+    if path.suffix not in REPORT_SUFFIXES:
+        raise InputError(
+            "unsupported output format for a comparison", got=str(path), expected=" or ".join(REPORT_SUFFIXES)
+        )
     if not path.parent.is_dir():
         raise InputError("folder not found", where=str(path.parent))
     return path

@@ -139,7 +139,7 @@ def served(family: str) -> None:
     """The page has a form of input for it, and can show it."""
     row = FAMILIES[family]
     if shelf_of(Path()) is None:
-        raise NothingError("not checked: the web page requires the extra [serve]")
+        raise NothingError("the web page requires the extra [serve]")
     medium = input_kind(row.takes)
     demand(medium in PAGE_INPUTS, f"the web page has no input form for {medium}")
     demand(
@@ -273,9 +273,10 @@ def trained(family: str, task: str, data: str = "") -> None:
 
 
 def asked(model: Model, verb: str, row: Family) -> None:
-    """One of the library's verbs; others have arguments of their own. What comes out can be shown."""
+    """One of the library's verbs; others have arguments of their own. What comes out can be shown. That a verb does not
+    exist or takes another input is told by the contract of verbs."""
     ask = getattr(model, verb, None)
-    if ask is None:
+    if ask is None or row.takes[0] not in VERBS[verb].runners:
         return
     given = (*VERBS[verb].before, *sample_inputs(row)[:1])
     with torch.inference_mode():
@@ -306,7 +307,7 @@ def analyses_of(family: str) -> None:
 
 def contracts(family: str) -> Iterator[Contract]:
     row = FAMILIES[family]
-    yield Contract("a model can be built, saved and loaded", partial(saved_and_loaded, family, row))
+    yield Contract("a model can be built, saved and loaded", partial(saved_and_loaded, family, row, row.example()))
     yield Contract("its network class is not shared with another family", partial(own_net, family))
     yield Contract("attention maps can be traced", partial(looked, family))
     yield Contract("attention maps can be analysed", partial(analyses_of, family))

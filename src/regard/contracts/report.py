@@ -30,15 +30,24 @@ class Verdict:
     subject: str  # "attention 'mine'"
     contract: str
     holds: bool
-    words: str  # the failure, or why the contract does not apply
+    words: str  # the failure, or why the contract asks nothing of the subject
+    tried: bool = True
 
     def line(self) -> str:
+        if not self.tried:
+            return f"not tried  {self.subject}: {self.contract} ({self.words})"
         if self.holds:
-            return f"holds  {self.subject}: {self.contract}" + (f" ({self.words})" if self.words else "")
+            return f"holds  {self.subject}: {self.contract}"
         return f"FAILS  {self.subject}: {self.contract}\n       {self.words}"
 
     def data(self) -> dict[str, Any]:
-        return {"subject": self.subject, "contract": self.contract, "holds": self.holds, "words": self.words}
+        return {
+            "subject": self.subject,
+            "contract": self.contract,
+            "holds": self.holds,
+            "tried": self.tried,
+            "words": self.words,
+        }
 
 
 def asked(subject: str, contracts: Iterable[Contract]) -> list[Verdict]:
@@ -53,7 +62,7 @@ def verdict_of(subject: str, contract: Contract) -> Verdict:
         try:
             contract.check()
         except NothingError as reason:
-            return Verdict(subject, contract.says, True, str(reason))
+            return Verdict(subject, contract.says, True, str(reason), tried=False)
         except Exception as error:
             return Verdict(subject, contract.says, False, in_words(error))
     return Verdict(subject, contract.says, True, "")

@@ -160,7 +160,7 @@ def rows_read(name: str) -> None:
 
 def require_files(name: str) -> None:
     if SOURCES[name].describe:
-        raise NothingError("it is given in Python only, and cannot be written as files")
+        raise NothingError("data of this kind can only be given in Python, not as files")
 
 
 def require_example(name: str) -> None:

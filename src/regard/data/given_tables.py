@@ -53,7 +53,7 @@ def table_of(given: Any, where: str) -> GivenTable:
     if isinstance(given, Mapping):
         return of_columns(given, where)
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
-        raise InputError("this is no table of training data", where=where, got=described(given), expected=FORMS)
+        raise InputError("the training data is not a table", where=where, got=described(given), expected=FORMS)
     if (pair := inputs_and_labels(given)) is not None:
         return of_columns(dict(zip(("text", "label"), pair, strict=True)), where)
     return of_rows(given, where)

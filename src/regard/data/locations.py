@@ -141,7 +141,7 @@ class Archive:
 
     def entry(self, name: str) -> Entry:
         if name not in self.entries:
-            raise TransientError("cannot be read: file not found in the archive")
+            raise TransientError("cannot be read: the archive has no such file")
         return self.entries[name]
 
     def stamp(self, name: str) -> FileStamp:
@@ -151,7 +151,7 @@ class Archive:
         entry = self.entry(name)
         check_bytes(max(entry.size, entry.packed))
         if entry.flags & ENCRYPTED or entry.method not in (STORED, DEFLATED):
-            raise TransientError("is encrypted or uses an unsupported compression method")
+            raise TransientError("the file is encrypted or uses an unsupported compression method")
         try:
             with open(self.path, "rb") as file:
                 file.seek(entry.start)

@@ -183,7 +183,7 @@ def decodable(line: bytes) -> bool:
 def is_text(line: bytes) -> bytes:
     """A line that is text at all."""
     if b"\0" in line:
-        raise UnfitError("contains a NUL byte, which is not text")
+        raise UnfitError("the line contains a NUL byte, so it is not text")
     try:
         line.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from regard.errors import InputError
 from regard.nn.arguments import explain_methods
 from regard.nn.config import not_at_least, not_positive, refuse
 
@@ -39,3 +40,16 @@ class Decoding:
 
 
 GREEDY = Decoding(beam=Beam(beams=1))  # the likeliest tokens
+
+
+def given_or(decoding: object, usual: Decoding) -> Decoding:
+    """The settings that a verb was given, or the usual ones; what is no Decoding is refused."""
+    if decoding is None:
+        return usual
+    if not isinstance(decoding, Decoding):
+        raise InputError(
+            "decoding is not a Decoding",
+            got=type(decoding).__name__,
+            expected="a Decoding (of regard.decode.settings), such as Decoding(beam=Beam(beams=4))",
+        )
+    return decoding

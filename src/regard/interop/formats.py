@@ -169,7 +169,7 @@ CHECKPOINT_FORMATS = Table[CheckpointFormat](
 
 
 def checkpoint_kind(data: Mapping[str, Any]) -> str:
-    """The name of the format in KINDS; timm's configs have an architecture instead of a model_type."""
+    """The name of the format in CHECKPOINT_FORMATS; timm's configs have an architecture instead of a model_type."""
     if "model_type" not in data and "architecture" in data:
         return timm_kind(str(data["architecture"]))
     if data.get("model_type") == "detr" and detr.of_timm(data):

@@ -19,7 +19,7 @@ from regard.storage.untrusted import refuse_file
 SPACE = "▁"  # how a piece writes a space
 NORMAL, UNKNOWN, CONTROL, GIVEN, UNUSED, BYTE = range(1, 7)
 UNIGRAM, PAIRS = 1, 2
-MANY = 2_000_000  # pieces that no honest model has
+MOST_PIECES = 2_000_000  # pieces that no honest model has
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def read_pieces(path: Path) -> Pieces:
         for number, value in fields(raw):
             if number == 1 and isinstance(value, bytes):
                 found.pieces.append(piece_of(value))
-                if len(found.pieces) > MANY:
-                    refuse_file(path, f"the model has more than {MANY} pieces, the limit")
+                if len(found.pieces) > MOST_PIECES:
+                    refuse_file(path, f"the model has more than {MOST_PIECES} pieces, the limit")
             elif number == 2 and isinstance(value, bytes):
                 found.algorithm = next((x for n, x in fields(value) if n == 3 and isinstance(x, int)), UNIGRAM)
             elif number == 3 and isinstance(value, bytes):

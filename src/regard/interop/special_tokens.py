@@ -17,7 +17,7 @@ from regard.storage.untrusted import quote_name, refuse_file
 SETTINGS, MAP, ADDED = "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"
 NAMED = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 EXTRA = ("extra_special_tokens", "additional_special_tokens")
-MANY = 100_000  # added tokens that no honest folder has
+MOST_ADDED_TOKENS = 100_000  # added tokens that no honest folder has
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def beside(folder: Path, name: str) -> dict[str, Any]:
 
 
 def few(table: dict[str, Any], where: Path) -> dict[str, Any]:
-    if len(table) > MANY:
-        refuse_file(where, f"there are {len(table)} added tokens, more than the limit of {MANY}")
+    if len(table) > MOST_ADDED_TOKENS:
+        refuse_file(where, f"there are {len(table)} added tokens, more than the limit of {MOST_ADDED_TOKENS}")
     return table
 
 

@@ -17,7 +17,7 @@ from regard.storage.untrusted import quote_name, refuse_file
 from .opcodes import DAMAGE, View, interpret_next
 
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
-MANY = 200_000  # storages that no honest file has
+MOST_STORAGES = 200_000  # storages that no honest file has
 
 
 class Storages(Protocol):
@@ -86,8 +86,8 @@ def read_stream(file: BinaryIO, size: int, most: int, source: Path) -> tuple[obj
         refuse_file(source, "not a PyTorch file", expected="what torch.save writes")
     if not isinstance(machine, dict) or machine.get("little_endian") is not True:
         refuse_file(source, "the numbers are stored in big-endian order, which is not supported")
-    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or len(keys) > MANY:
-        refuse_file(source, f"the names of the storages are not a list of at most {MANY} texts")
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or len(keys) > MOST_STORAGES:
+        refuse_file(source, f"the names of the storages are not a list of at most {MOST_STORAGES} texts")
     if len(set(keys)) != len(keys):
         refuse_file(source, "a storage is named twice")
     return value, StreamedStorages(file, places_of(file, head.tell(), size, keys, value, source), source)

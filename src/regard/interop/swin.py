@@ -57,7 +57,7 @@ def config(theirs: ForeignConfig) -> swin.Config:
             f"window_size = {found['window']} is larger than the last grid, which the original "
             "implementation cannot run"
         )
-    if not theirs.guessed and (why := uneven(found)):
+    if not theirs.guessed and (why := padded_grid(found)):
         theirs.guess(f"image_size = {found['image']} {why}")
     return swin.Config(**found)
 
@@ -71,7 +71,7 @@ def second(theirs: ForeignConfig) -> swinv2.Config:
             f"image_size = {found['image']} gives grids of odd size, which the original implementation "
             "divides into other windows"
         )
-    if not theirs.guessed and (why := uneven(found)):
+    if not theirs.guessed and (why := padded_grid(found)):
         theirs.guess(f"image_size = {found['image']} {why}")
     return trained(swinv2.Config(**found), before)
 
@@ -104,7 +104,7 @@ def odd(found: dict[str, Any]) -> bool:
     return any(min(side >> i, found["window"]) != min(halved_side(side, i), found["window"]) for i in stages)
 
 
-def uneven(found: dict[str, Any]) -> str:
+def padded_grid(found: dict[str, Any]) -> str:
     """Why another library would compute other outputs: a grid that is not a multiple of the window size, if there is
     one."""
     sides = [halved_side(found["image"] // found["patch"], i) for i in range(len(found["depth"]))]
@@ -120,7 +120,7 @@ def uneven(found: dict[str, Any]) -> str:
 
 def same_there(ours: swin.Config | swinv2.Config) -> None:
     """Refuses what other libraries would read, and compute otherwise."""
-    if why := uneven(vars(ours)):
+    if why := padded_grid(vars(ours)):
         raise InputError(
             "this model cannot be exported: the original implementation would compute other outputs",
             got=f"image = {ours.image} {why}",

@@ -10,7 +10,7 @@ from regard.models.swin import Config
 from . import timm
 from .foreign import ForeignConfig
 from .rules import Entry, Rule
-from .swin import earlier, odd, same_grids, same_there, trained, uneven
+from .swin import earlier, odd, padded_grid, same_grids, same_there, trained
 from .tensor_ops import Chunk
 
 KIND, SECOND = timm.KIND + "swin", timm.KIND + "swinv2"
@@ -96,7 +96,7 @@ def sizes(told: timm.TimmConfig) -> dict[str, Any]:
             f"img_size = {found['image']} gives grids of odd size, which the original implementation "
             "divides into other windows"
         )
-    if not args.guessed and (why := uneven(found)):
+    if not args.guessed and (why := padded_grid(found)):
         args.guess(f"img_size = {found['image']} {why}")
     return found
 

@@ -21,7 +21,7 @@ from .short_repr import BriefRepr
 
 T = TypeVar("T")
 Kind = Literal["weights", "influence"]
-KINDS: tuple[Kind, ...] = ("weights", "influence")
+MAP_KINDS: tuple[Kind, ...] = ("weights", "influence")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,7 +91,7 @@ def map_of_records(
 def matching_taps(net: nn.Module, pattern: str) -> dict[str, Kind]:
     """The taps of the attentions that a pattern names, and what each tells; at least one."""
     taps = [plain_name(name) for name, module in net.named_modules() if isinstance(module, Tap)]
-    names = {tap: kind for tap in taps for kind in KINDS if tap.endswith(f".{kind}")}
+    names = {tap: kind for tap in taps for kind in MAP_KINDS if tap.endswith(f".{kind}")}
     wanted = {tap: kind for tap, kind in names.items() if fnmatchcase(tap, f"{pattern}.{kind}")}
     if not wanted:
         what = "no attention of this model matches this name" if names else "this model has no attention layers"

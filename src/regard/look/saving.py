@@ -28,7 +28,7 @@ from .sheet import all_heads, position_names
 from .standalone import standalone_page
 from .trace import Trace
 
-KINDS = (".html", ".png", ".svg", ".npz")
+OUTPUT_SUFFIXES = (".html", ".png", ".svg", ".npz")
 
 
 def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: int | None = None) -> Path:
@@ -61,8 +61,8 @@ def saved(found: Trace[Any], path: str | Path, site: str | None = None, head: in
 def picture_format(path: Path) -> str:
     """The ending of a file that can be written there."""
     kind = path.suffix.lower()
-    if kind not in KINDS:
-        raise InputError("unsupported file type", got=path.name, expected=", ".join(KINDS))
+    if kind not in OUTPUT_SUFFIXES:
+        raise InputError("unsupported file type", got=path.name, expected=", ".join(OUTPUT_SUFFIXES))
     if path.is_dir():
         raise InputError("the path is a folder, not a file", where=str(path))
     if not path.parent.is_dir():

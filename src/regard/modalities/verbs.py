@@ -43,6 +43,15 @@ def example_maker(model: ModelView) -> Any:
     return verb_function(next(filter(None, own), "") or MEDIA[medium].example)
 
 
+def asked_example_maker(model: ModelView, name: str) -> Any:
+    """The function that makes an example of a model and its inputs, as this verb reads them."""
+    if name not in VERBS:
+        raise InputError("unknown verb", got=name, expected=", ".join(model.verbs()) or "none: this model has no verbs")
+    require_verb(model, name)
+    medium = model.takes[0]
+    return verb_function(VERBS[name].examples.get(medium) or MEDIA[medium].example)
+
+
 def verb_function(place: str) -> Any:
     module, name = place.split(":")
     return getattr(import_module(module), name)

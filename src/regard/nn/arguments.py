@@ -18,14 +18,14 @@ EXPLAINED: set[Callable[..., object]] = set()  # whose hint stays
 
 
 def argument_meant(word: str, known: Collection[str]) -> str:
-    """What to write instead where these arguments are known; empty where the word means none of them."""
+    """What to do instead where these arguments are known; empty where the word means none of them."""
     for path, words in ARGUMENT_SYNONYMS.items():
         names = path.split(".")
         if word.lower() not in (*words, names[-1]):
             continue
         for i, name in enumerate(names):
             if name in known:
-                return written(names[i:])
+                return f"use {written(names[i:])}"
     return ""
 
 
@@ -44,14 +44,16 @@ def explain_arguments(
         return function
     known = [name for name in parameters if name != "self"]
 
+    def told(word: str) -> str:
+        meant = hint(word, known)
+        needless = NEEDLESS_ARGUMENTS.get(function.__qualname__, {}).get(word.lower(), "")
+        fix = meant or needless or f"its arguments are {', '.join(known)}"
+        return f"{function.__qualname__}() has no argument {word!r}: {fix}"
+
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        for word in named:
-            if word not in known:
-                meant = hint(word, known)
-                needless = NEEDLESS_ARGUMENTS.get(function.__qualname__, {}).get(word.lower(), "")
-                fix = f"use {meant}" if meant else needless or f"its arguments are {', '.join(known)}"
-                raise TypeError(f"{function.__qualname__}() has no argument {word!r}: {fix}")
+        if unknown := [word for word in named if word not in known]:
+            raise TypeError("\n".join(told(word) for word in unknown))
         return function(*args, **named)
 
     EXPLAINED.add(called)

@@ -14,6 +14,7 @@ T = TypeVar("T")
 LARGEST = 1 << 40  # no honest size is larger; a lie should fail here, not in an allocation
 LIKE = 0.74  # how like a name must be, to be suggested
 MOST_PROBLEMS = 100  # problems that need not all be told
+OF_PLUGIN = "; if it is a plug-in's, give its file with --plugin, or import it first in Python"
 PLURALS = {int: "integers", float: "numbers", str: "strings"}
 
 

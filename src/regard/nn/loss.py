@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 LOGITS = {"cpu": 1 << 21}  # that stand in memory at once: few enough for a processor's cache
-MANY = 1 << 26  # on other devices, which want large products
+LOGITS_ELSEWHERE = 1 << 26  # on other devices, which want large products
 FEWEST = 128  # positions at a time: fewer would read the weights more often than it pays
 
 
@@ -133,7 +133,7 @@ class Sweep:
     def run(self, target: Tensor) -> CrossEntropy:
         """(n,) -> three numbers"""
         n, words = len(target), len(self.weight)
-        rows = max(LOGITS.get(target.device.type, MANY) // words, FEWEST)
+        rows = max(LOGITS.get(target.device.type, LOGITS_ELSEWHERE) // words, FEWEST)
         total, own = (torch.empty(n, dtype=self.precise, device=target.device) for _ in range(2))
         right = torch.zeros((), dtype=torch.int64, device=target.device)
         with torch.autocast(target.device.type, enabled=False):

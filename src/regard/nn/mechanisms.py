@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 
 from .attention import Mixer, Softmax
-from .config import closest_name, not_above_zero, not_finite, parse, refuse, show_value
+from .config import OF_PLUGIN, closest_name, not_above_zero, not_finite, parse, refuse, show_value
 from .kernels import chunked, linformer, lsh, performer, rfa, sparse, synthesizer
 from .kernels.additive import Additive
 from .kernels.cosine import Cosine
@@ -193,7 +193,9 @@ def pick_mechanism(choice: Choice) -> PickedMechanism:
     kind = table.pop("kind", None)
     if not isinstance(kind, str) or kind not in MECHANISMS:
         hint = meant_by_attention(kind) or closest_name(kind, MECHANISMS)
-        raise ValueError(f"unknown attention {show_value(choice)}{hint}; valid names are {', '.join(MECHANISMS)}")
+        valid = f"; valid names are {', '.join(MECHANISMS)}"
+        of_plugin = OF_PLUGIN if isinstance(kind, str) and not hint else ""
+        raise ValueError(f"unknown attention {show_value(choice)}{hint}{valid}{of_plugin}")
     try:
         return PickedMechanism(kind, parse(MECHANISMS[kind].settings, table))
     except ValueError as error:

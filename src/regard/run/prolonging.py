@@ -20,7 +20,7 @@ def check_changes(folder: Path, before: RunSettings, after: RunSettings) -> None
     if wrong := [name for name in changed if name not in CHANGEABLE]:
         told = [f"{name}: {changed[name][0]}, not {changed[name][1]}" for name in wrong]
         raise InputError(
-            "a run that has begun keeps the settings that decide what it learns",
+            "these settings cannot change once a run has begun",
             where=str(folder),
             got="; ".join(first_of(told, SHOWN)),
             expected=f"only changes of {', '.join(CHANGEABLE)}",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from regard.modalities.goals import GOALS, batch_maker, can_learn, goal_of
 from regard.modalities.run_parts import Template
 from regard.modalities.sources import SOURCES, source_of
-from regard.nn.config import config_problems, not_above_zero, not_at_least, not_positive, refuse
+from regard.nn.config import OF_PLUGIN, config_problems, not_above_zero, not_at_least, not_positive, refuse
 from regard.nn.synonyms import MODEL_SYNONYMS, meant_in_model
 from regard.train.optimizers import SGD, Adafactor, Adam, AdamW
 from regard.train.runfile import (
@@ -22,10 +22,10 @@ from regard.train.runfile import (
     setting,
     settings_of_part,
 )
-from regard.train.runfile_synonyms import keys_meant, remark_on
+from regard.train.runfile_synonyms import NEEDLESS_KEYS, keys_meant, remark_on
 from regard.train.schedules import ConstantSchedule, CosineSchedule, InverseSqrtSchedule, LinearSchedule
 from regard.train.settings import Train
-from regard.zoo import FAMILIES, PRESETS, config_misfits, meant_by_name
+from regard.zoo import FAMILIES, PRESETS, config_misfits, family_in, meant_by_name, near_names
 
 if TYPE_CHECKING:
     TaskSettings = Any
@@ -184,7 +184,8 @@ def model_flaws(model: Mapping[str, Any], run: RunSettings) -> list[str]:
     if not isinstance(name, str):
         return ["model has no name: use one listed by `regard models`, or set start.model"]
     if name not in PRESETS:
-        return [f"model.name: unknown model {name!r}; {meant_by_name(name)}"]
+        of_plugin = "" if family_in(name) or near_names(name) else OF_PLUGIN
+        return [f"model.name: unknown model {name!r}; {meant_by_name(name)}{of_plugin}"]
     kind = FAMILIES[PRESETS[name]].config
     changes = {key: value for key, value in model.items() if key != "name"}
     single = [
@@ -196,12 +197,17 @@ def model_flaws(model: Mapping[str, Any], run: RunSettings) -> list[str]:
 
 
 def key_of_another_table(key: str, kind: type, run: RunSettings) -> list[str]:
-    """The problem of a key that no config of this kind has, and that means one of another table of this run."""
+    """The problem of a key that no config of this kind has, and that means one of another table of this run, or none
+    that a run file needs."""
     names = [one.name for one in fields(kind)]
     if key in names or meant_in_model(key, names):
         return []
+    if key.lower() in NEEDLESS_KEYS:
+        return [f"unknown key; not needed: {NEEDLESS_KEYS[key.lower()]}"]
     for meant in keys_meant(f"model.{key}"):
         table, _, name = meant.rpartition(".")
+        if table in ("", "start"):
+            return [f"unknown key; use {meant} instead{remark_on(key, meant)}"]
         settings = getattr(run, table, None) if table in ("task", "data", "train", "optimizer", "schedule") else None
         settings = settings.usual if isinstance(settings, Parts) else settings
         if settings is not None and name in {one.name for one in fields(settings)}:

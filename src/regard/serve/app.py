@@ -175,14 +175,14 @@ def answering(service: Service) -> APIRouter:
         def alone() -> dict[str, Any]:
             with service.shelf.using(asked.model) as loaded:
                 shown = service.shown(loaded.model, asked.input, changes)
-                return answer(loaded.model, shown, changes, asked.settings)
+                return answer(loaded.model, shown, changes, asked.settings, asked.verb)
 
         def together(items: Any) -> list[dict[str, Any]]:
             with service.shelf.using(asked.model) as loaded:
                 shown = [service.shown(loaded.model, item) for item in items]
-                return answers(loaded.model, shown, asked.settings)
+                return answers(loaded.model, shown, asked.settings, asked.verb)
 
-        key = (asked.model, asked.settings, asked.input.kind)
+        key = (asked.model, asked.settings, asked.verb, asked.input.kind)
         drawn = asked.settings is not None and asked.settings.temperature > 0  # chance goes by places in a batch
         batch = None if changes or drawn else Batch(key, asked.input, together)
         return json_response({"answer": await service.computed(request, alone, batch)})
@@ -405,6 +405,8 @@ def misread(error: RequestValidationError) -> RefusedError:
     if first.get("type") == "json_invalid":
         return RefusedError(400, "invalid JSON", fix="see openapi.json for the accepted fields")
     field = ".".join(part for part in place[1:] if part.isidentifier() or part.isdecimal())
+    if first.get("type") == "extra_forbidden":
+        return RefusedError(422, f"no such field: {field[:100]}", fix="see openapi.json for the accepted fields")
     what = f"invalid value of the field {field[:100]}" if field else "invalid request"
     return RefusedError(
         422, what, expected=str(first.get("msg", ""))[:200], fix="see openapi.json for the accepted fields"

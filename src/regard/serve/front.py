@@ -64,8 +64,8 @@ class Front:
 
     async def answer(self, path: str, asked: Forwarded, send: Send) -> None:
         if path == ADDRESS:  # any of them may be asked to look at it
-            answers = await asyncio.gather(*(whole(one, asked) for one in self.workers))
-            await tell(answers[0], send)
+            answers = await asyncio.gather(*(whole_answer(one, asked) for one in self.workers))
+            await send_answer(answers[0], send)
             return
         key = input_key(path, asked.body)
         worker = self.chosen(path, key)
@@ -75,9 +75,9 @@ class Front:
                 async for message in messages(worker, asked):
                     await send(message)
                 return
-            found = await whole(worker, asked)
+            found = await whole_answer(worker, asked)
             self.remember(key, *look_ids(found), worker=worker)  # before the client knows them
-            await tell(found, send)
+            await send_answer(found, send)
         finally:
             worker.busy -= 1
 
@@ -123,11 +123,11 @@ def look_ids(answer: Sequence[Message]) -> list[str]:
     return [one["id"] for one in (told, told.get("first"), told.get("second")) if one and "id" in one]
 
 
-async def whole(worker: Worker, asked: Forwarded) -> list[Message]:
+async def whole_answer(worker: Worker, asked: Forwarded) -> list[Message]:
     return [message async for message in messages(worker, asked)]
 
 
-async def tell(answer: Sequence[Message], send: Send) -> None:
+async def send_answer(answer: Sequence[Message], send: Send) -> None:
     for message in answer:
         await send(message)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "page"
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -28,6 +28,10 @@ def known(folder: Path = FOLDER) -> dict[str, File]:
     root, found = folder.resolve(), {}
     for path in sorted(root.rglob("*")) if root.is_dir() else []:
         inside = path.is_file() and path.resolve().is_relative_to(root)
-        if inside and path.suffix in KINDS and not any(part.startswith(".") for part in path.relative_to(root).parts):
-            found[path.relative_to(root).as_posix()] = File(path, KINDS[path.suffix])
+        if (
+            inside
+            and path.suffix in MEDIA_TYPES
+            and not any(part.startswith(".") for part in path.relative_to(root).parts)
+        ):
+            found[path.relative_to(root).as_posix()] = File(path, MEDIA_TYPES[path.suffix])
     return found

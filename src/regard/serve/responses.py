@@ -14,7 +14,7 @@ from regard.look.changes import Change
 from regard.modalities.answering import answer_all
 from regard.modalities.page_input import LookInput
 from regard.modalities.verb_table import VERBS
-from regard.modalities.verbs import verb_function
+from regard.modalities.verbs import asked_example_maker, example_maker, verb_function
 from regard.model import Model
 
 from .schema import DecodingFields
@@ -35,23 +35,30 @@ def decoding_of(asked: DecodingFields) -> Decoding:
     return Decoding(beam=Beam(beams=asked.beam), sampling=chance, longest=asked.longest)
 
 
-def answer(model: Model, shown: LookInput, changes: Sequence[Change], asked: DecodingFields | None) -> dict[str, Any]:
+def answer(
+    model: Model, shown: LookInput, changes: Sequence[Change], asked: DecodingFields | None, verb: str | None = None
+) -> dict[str, Any]:
     """Of one input."""
     if changes and asked is not None and asked != GREEDY:
         raise InputError("changes can only be combined with greedy decoding", got="both changes and settings")
+    if changes and verb not in (None, *model.verbs()[:1]):
+        raise InputError("changes can only be combined with the first verb of a model", got="both changes and verb")
     if changes:
         return answer_data(model.look(*shown, changes=changes).answer)
-    return answers(model, [shown], asked)[0]
+    return answers(model, [shown], asked, verb)[0]
 
 
-def answers(model: Model, several: Sequence[LookInput], asked: DecodingFields | None) -> list[dict[str, Any]]:
+def answers(
+    model: Model, several: Sequence[LookInput], asked: DecodingFields | None, verb: str | None = None
+) -> list[dict[str, Any]]:
     """Of several, without changes."""
     decoding = None if asked is None else decoding_of(asked)
-    for verb in (VERBS[name] for name in model.verbs()):
-        found: list[Answer] | None = verb_function(verb.reply)(model, several, decoding) if verb.reply else None
+    make = example_maker(model) if verb is None else asked_example_maker(model, verb)
+    for reply in (VERBS[name].reply for name in (model.verbs() if verb is None else (verb,))):
+        found: list[Answer] | None = verb_function(reply)(model, several, decoding) if reply else None
         if found is not None:
             return [answer_data(one) for one in found]
     if asked is not None and asked != GREEDY:
         raise InputError("this model has no decoding settings", got="settings")
     with torch.inference_mode():
-        return [answer_data(one) for one in answer_all(model, [model.example(one) for one in several])]
+        return [answer_data(one) for one in answer_all(model, [make(model, one) for one in several])]

@@ -17,6 +17,7 @@ ModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:
 SiteName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.@]{1,200}$")]
 AxisName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_. ]{1,200}$")]
 LookId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
+VerbName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 HeadNumber = Annotated[str, StringConstraints(pattern=r"^(mean|[0-9]{1,4})$")]
 Place = Annotated[int, Field(ge=0, le=65535)]
 
@@ -89,10 +90,12 @@ class DecodingFields(StrictModel):
 
 
 class RunRequest(StrictModel):
-    """A decoder returns the most likely next tokens; with settings it continues the text."""
+    """A decoder returns the most likely next tokens; with settings it continues the text. Without ``verb`` a model does
+    the first of its verbs."""
 
     model: ModelName
     input: Input
+    verb: VerbName | None = None
     changes: Changes = Field(default_factory=list)
     settings: DecodingFields | None = None
 

@@ -8,7 +8,7 @@ from typing import BinaryIO, NoReturn, TypeGuard
 
 from regard.errors import CheckpointError, first_of
 
-MANY = 50  # problems of one kind; a foreign file may have as many as it likes
+MOST_LISTED = 50  # problems of one kind; a foreign file may have as many as it likes
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -34,7 +34,7 @@ def quote_name(name: object) -> str:
 
 def problem_lines(problems: Sequence[str], indent: int = 4) -> str:
     """A line for each of the first problems, none without end, and how many more there are."""
-    cut = first_of([x if len(x) <= 200 else x[:197] + "..." for x in problems], MANY)
+    cut = first_of([x if len(x) <= 200 else x[:197] + "..." for x in problems], MOST_LISTED)
     return "".join(f"\n{' ' * indent}{line}" for line in cut)
 
 

@@ -28,6 +28,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 from regard.errors import ConfigError, RunFileError, first_of
 from regard.nn.config import (
     MOST_PROBLEMS,
+    OF_PLUGIN,
     closest_name,
     describe_misfit,
     fits_type,
@@ -44,6 +45,8 @@ T = TypeVar("T")
 
 BIGGEST = 1 << 20  # bytes of a run file
 NONE = "none"  # says that a setting which may be None is None
+NOT_HERE = "has no such setting"
+OPEN = ("task.kind", "data.kind")  # kinds of which a plug-in may have more
 LAST = BIGGEST + 1  # after all lines: what no line but an override is to blame for
 
 
@@ -335,8 +338,11 @@ class RunFileReader:
         if not isinstance(name, str) or name not in choices:
             said = "missing:" if name is None else f"{show_value(name)} is not"
             meant = meant_by_value(f"{dotted(path)}.kind", name) or closest_name(name, choices)
-            self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{meant}")
-            self.refuse_unknown(given, {one.name for kind in choices.values() for one in fields(kind)}, path)
+            of_plugin = OF_PLUGIN if isinstance(name, str) and not meant and dotted((*path, "kind")) in OPEN else ""
+            self.problem((*path, "kind"), f"{said} one of {', '.join(map(repr, choices))}{meant}{of_plugin}")
+            known = {one.name for kind in choices.values() for one in fields(kind)}
+            for key in [key for key in given if key not in known]:  # valid ones are those of a kind, which is none
+                self.problem((*path, key), f"unknown key{self.meant((*path, key), known)}")
             return None
         kind = choices[name]
         return self.table(kind, given, default if isinstance(default, kind) else None, path)
@@ -377,7 +383,10 @@ class RunFileReader:
     def refuse_unknown(self, data: Mapping[str, Any], known: Collection[str], path: Path) -> None:
         for key in data:
             if key not in known:
-                self.problem((*path, key), f"unknown key{self.meant((*path, key), known)}")
+                meant = self.meant((*path, key), known)
+                listed = not meant or meant.endswith(NOT_HERE)
+                valid = f"; valid keys are {', '.join(known)}" if listed and len(self.problems) < MOST_PROBLEMS else ""
+                self.problem((*path, key), f"unknown key{meant}{valid}")
 
     def meant(self, path: Path, known: Collection[str]) -> str:
         """The key that was perhaps meant, of those that this file can have: what the field calls so, the same in
@@ -393,13 +402,12 @@ class RunFileReader:
             return f"; use {able[0]} instead{remark_on(word, able[0])}"
         if elsewhere := [dotted(other) for other in self.keys if other[-1] == word and other != path]:
             return f"; did you mean {elsewhere[0]!r}?"
-        valid = f"; valid keys are {', '.join(known)}"
         others = [dotted(other) for other in every_key(self.kind) if other[-1] == word]
         if dotted(path) in others:
-            return f"; {self.owner([dotted(path)])} has no such setting{valid}"
+            return f"; {self.owner([dotted(path)])} {NOT_HERE}"
         if meant := list(dict.fromkeys([*meant, *others]))[:3]:
-            return f"; {self.owner(meant)} has no such setting (other kinds have {' or '.join(meant)})"
-        return closest_name(word, known) or valid
+            return f"; {self.owner(meant)} {NOT_HERE} (other kinds have {' or '.join(meant)})"
+        return closest_name(word, known)
 
     def in_part(self, key: str, path: Path, known: Collection[str]) -> str:
         """The same key in the table of a part, if that is where it is missing: optimizer.generator.rate"""

@@ -31,6 +31,8 @@ FOUND = (
 COST = 2.0
 SEED = 0
 
+SEEDS = 3
+
 MACHINE = ["crashed", "offline", "overheated", "rebooting", "patched", "encrypted"]
 WAITER = ["smiling", "polite", "hungry", "chatting", "tired", "whistling"]
 NEITHER = ["here", "gone", "nearby", "late", "famous", "alone"]
@@ -113,7 +115,7 @@ def decisive(model: Sense) -> tuple[float, float]:
 
 
 def compute() -> Numbers:
-    models = [train(SEED + i) for i in range(3)]
+    models = [train(SEED + i) for i in range(SEEDS)]
     scores = [decisive(model) for model in models]
     return {
         "sentences": [text.split() for text in SHOWN],

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from regard import style
 from regard.modalities.text.pairs import Pairs
-from regard.modalities.text.tasks.translation import TEACHER, Feeding, Translate
+from regard.modalities.text.tasks.translation import TEACHER_FORCING, Feeding, Translate
 from regard.models.rnn import Config, RNNTranslator
 from regard_lectures.figure import Check, Numbers, aside, below, plain, seeded, starts_above, starts_below
 from regard_lectures.learning.lessons import lesson
@@ -42,7 +42,7 @@ SEED = 0
 LEVELS, READ, WRITTEN = 24, 12, 32
 SEEDS, STEPS, BATCH, RATE = 3, 480, 32, 6e-3
 LOOKS = [20, 40, 60, 80, 120, 160, 240, 320, 400, 480]
-WAYS = {"teacher": TEACHER, "scheduled": Feeding(0.5, 90.0), "back-feeding": Feeding(0.0)}
+WAYS = {"teacher": TEACHER_FORCING, "scheduled": Feeding(0.5, 90.0), "back-feeding": Feeding(0.0)}
 TINTS = {"teacher": style.SECOND, "scheduled": style.WEIGHT, "back-feeding": style.INK}
 
 

@@ -17,7 +17,7 @@ from regard.errors import InputError
 from regard.modalities.images.classifier import image_path
 from regard.modalities.images.pixels import check_and_load, load_image, upright, upright_size
 from regard.modalities.images.processor import Images
-from regard.modalities.inputs import Picture
+from regard.modalities.inputs import Picture, in_memory, path_of
 
 from .detection import collate_boxes, decode_boxes
 
@@ -51,13 +51,12 @@ def open_image(picture: Picture) -> Image.Image:
 def source(picture: Picture) -> Image.Image:
     """As it was stored, read to its end."""
     try:
-        if isinstance(picture, Image.Image):
-            return check_and_load(picture)
+        if (image := in_memory(picture)) is not None:
+            return check_and_load(image)
         path = image_path(picture)
         return load_image(DataFolder(path.parent).read(path.name))
     except DamagedError as reason:
-        where = "" if isinstance(picture, Image.Image) else str(picture)
-        raise InputError("the image cannot be read", where=where, got=str(reason)) from None
+        raise InputError("the image cannot be read", where=path_of(picture), got=str(reason)) from None
 
 
 class Detector:
@@ -89,7 +88,7 @@ class Detector:
             things = tuple(
                 self.thing(int(one.classes[i]), float(one.scores[i]), one.boxes[i].tolist(), size) for i in order
             )
-            result.append(Detections("" if isinstance(picture, Image.Image) else str(picture), size, things))
+            result.append(Detections(path_of(picture), size, things))
         return result
 
     def seen(self, picture: Picture) -> tuple[Tensor, tuple[int, int]]:

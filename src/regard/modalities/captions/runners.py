@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from PIL import Image
 
 from regard.decode.settings import Decoding
 from regard.look.examples import Example
 from regard.look.maps import Map
-from regard.modalities.inputs import ModelView, Picture, as_list, check_count, input_text, is_single
+from regard.modalities.inputs import ModelView, Picture, as_list, check_count, input_text, is_single, path_of
 from regard.modalities.text.alignment import name_written_rows
 from regard.modalities.text.writing import GeneratedText
 
@@ -37,7 +36,7 @@ def describe(
     describing, several = describer(model), as_list(given)
     done = [
         ImageDescription(
-            "" if isinstance(picture, Image.Image) else str(picture),
+            path_of(picture),
             own[0].text if own else "",
             own,
             {} if look is None or not own else looked_at(model, describing, picture, own[0], look),

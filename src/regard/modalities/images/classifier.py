@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
 from torch import Tensor
 
 from regard.errors import InputError
 from regard.look.answers import rank_classes
-from regard.modalities.inputs import Picture
+from regard.modalities.inputs import PIXELS, Picture, array_fix, in_memory, path_of, type_of
 
 from .processor import Images
 
@@ -53,21 +52,20 @@ class ImageClassifier:
 
     def told(self, picture: Picture, logits: Tensor) -> ImageClassification:
         named = tuple((self.labels[i] if self.labels else str(i), chance) for i, chance in rank_classes(logits))
-        return ImageClassification("" if isinstance(picture, Image.Image) else str(picture), *named[0], named)
+        return ImageClassification(path_of(picture), *named[0], named)
 
 
 def read_pixels(images: Images, picture: Picture) -> Tensor:
     """As a net will see it, before colours become numbers.  -> (channels, height, width), uint8"""
-    if isinstance(picture, Image.Image):
-        return images.take_image(picture)
-    return images.read(image_path(picture))
+    image = in_memory(picture)
+    return images.read(image_path(picture)) if image is None else images.take_image(image)
 
 
 def image_path(picture: object) -> Path:
     """Of an image that is no image in memory."""
     if not isinstance(picture, str | Path):
-        expected = "a path or a Pillow image; PIL.Image.fromarray converts an array of pixels"
-        raise InputError("the input is not an image", got=type(picture).__name__, expected=expected)
+        expected = f"a path, a PIL image, or {PIXELS}"
+        raise InputError("the input is not an image", got=type_of(picture), expected=expected, fix=array_fix(picture))
     if not str(picture) or "\0" in str(picture):
         raise InputError("the image path is invalid", got=repr(str(picture))[:100])
     return Path(picture)

@@ -76,7 +76,7 @@ def pixels_of(image: Any, where: str) -> Any:
     pixels = pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels
     if pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3) or 0 in pixels.shape:
         raise InputError(
-            "this is no image",
+            "the array is not an image",
             where=where,
             got=f"an array of shape {pixels.shape}",
             expected="height x width, with 1 or 3 channels",

@@ -149,6 +149,8 @@ def times_of(
     spacing = Spacing(unit, usual, day)
     if ordered:
         return Times(moments, spacing)
+    if 2 * sum(abs(step - usual) <= CLOSE * usual for step in steps) < len(steps):
+        raise never_regular(where(0), spacing, steps, advice)
     for i, step in enumerate(steps):
         if abs(step - usual) > CLOSE * usual:
             raise irregular(where(i + 1), moments[i], moments[i + 1], step / usual, spacing, advice)
@@ -192,17 +194,32 @@ def in_unit(one: Moment, other: Moment, unit: Unit) -> float:
     return float(5 * weeks + other.weekday() - one.weekday())
 
 
+def never_regular(where: str, spacing: Spacing, steps: Sequence[float], advice: str) -> InputError:
+    """Of times of which no spacing is that of most: what is longer is no gap in it."""
+    least, most = (Spacing(spacing.unit, size) for size in (min(steps), max(steps)))
+    return InputError(
+        "the times are irregular: no spacing is that of at least half of them",
+        where=where,
+        got=f"steps from {least} to {most}",
+        expected="times at equal distances",
+        fix=f"resample the series, or {ordered_advice(advice)}",
+    )
+
+
+def ordered_advice(advice: str) -> str:
+    return f'{advice} data.times = "ordered" if only the order matters, as for trading days'
+
+
 def irregular(where: str, one: Moment, other: Moment, many: float, spacing: Spacing, advice: str) -> InputError:
     missing = round(many) - 1
     gap = missing > 0 and abs(many - round(many)) < CLOSE
     what = (
         f"the series has a gap: {quantity(missing, 'value')} missing" if gap else "the times are not regularly spaced"
     )
-    ordered = f'{advice} data.times = "ordered" if only the order matters, as for trading days'
     return InputError(
         what,
         where=where,
         got=f"{other} after {one}",
         expected=f"{spacing.after(one, 1)}: the usual spacing is {spacing}",
-        fix=f"fill in the missing values, or {ordered}",
+        fix=f"fill in the missing values, or {ordered_advice(advice)}",
     )

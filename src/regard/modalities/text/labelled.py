@@ -9,7 +9,7 @@ from regard.data.faults import Fault, fault_at
 from regard.data.rows import IntegerArray, Rows
 from regard.errors import InputError
 
-MANY = 10_000  # labels: more are none
+MOST_LABELS = 10_000  # labels: more are none
 
 
 class LabelledText(NamedTuple):
@@ -27,12 +27,12 @@ class LabelledTexts:
         self.source = rows
         found = [str(rows[i][-1]).strip() for i in range(len(rows))]
         self.names = tuple(names) or tuple(sorted(set(found), key=in_order))
-        if len(self.names) > MANY:
+        if len(self.names) > MOST_LABELS:
             raise InputError(
                 "too many distinct labels",
                 where=rows.where(0),
                 got=f"{len(self.names)} labels in {len(rows)} rows, such as {found[0][:40]!r}",
-                expected=f"at most {MANY}",
+                expected=f"at most {MOST_LABELS}",
                 fix="check that data.label names the column of the labels",
             )
         numbers = {name: i for i, name in enumerate(self.names)}

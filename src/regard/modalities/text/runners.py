@@ -10,7 +10,7 @@ from regard.errors import InputError, notify
 from regard.look.examples import Example
 from regard.look.maps import Map
 from regard.look.short_repr import BriefRepr
-from regard.modalities.inputs import ModelView, Picture, as_list, check_count, input_text, is_single
+from regard.modalities.inputs import ModelView, Picture, as_list, as_texts, check_count, input_text, is_single
 from regard.modalities.media import MEDIA
 from regard.zoo import FAMILIES
 
@@ -86,7 +86,7 @@ def translate(
     progress: Progress | None,
 ) -> Translation | list[Translation]:
     translating = translator_of(model)
-    several = [check_text(text) for text in ([texts] if isinstance(texts, str) else texts)]
+    several = [check_text(text) for text in as_texts(texts)]
     tell_unknown(translating.text, several)
     found = translating.translate(several, decoding, first, progress or no_progress)
     done = [
@@ -102,7 +102,7 @@ def translate(
 
 
 def generate(model: ModelView, prompts: str | Sequence[str], decoding: Decoding) -> Generation | list[Generation]:
-    several, generating = [prompts] if isinstance(prompts, str) else list(prompts), text_generator(model)
+    several, generating = as_texts(prompts), text_generator(model)
     done = [
         Generation(prompt, own[0].text if own else "", own, generating.surplus(prompt), generating.unknown(prompt))
         for prompt, own in zip(several, generating.generate(several, decoding), strict=True)
@@ -114,6 +114,7 @@ def generate(model: ModelView, prompts: str | Sequence[str], decoding: Decoding)
 
 def stream_text(model: ModelView, prompt: str, decoding: Decoding) -> Iterator[str]:
     """Of a translator, what a text becomes."""
+    input_text(prompt)
     if model.can("translate"):
         return translator_of(model).stream(check_text(prompt), decoding)
     return text_generator(model).stream(prompt, decoding)
@@ -144,15 +145,14 @@ def classify(
 
 
 def tag(model: ModelView, texts: str | Sequence[str | Sequence[str]]) -> TaggedText | list[TaggedText]:
-    several = [texts] if isinstance(texts, str) else texts
-    words = [words_of(text) if isinstance(text, str) else list(text) for text in several]
+    words = [words_of(text) if isinstance(text, str) else as_texts(text) for text in as_list(texts)]
     tell_unknown(text_processor(model), [word for row in words for word in row])
     found = reader_of(model).tag(words, last=FAMILIES[model.family].tagged == "last")
     return found[0] if isinstance(texts, str) else found
 
 
 def answer(model: ModelView, question: str, context: str) -> AnswerSpan:
-    tell_unknown(text_processor(model), [question, context])
+    tell_unknown(text_processor(model), [input_text(question), input_text(context)])
     return reader_of(model).answer(question, context)
 
 
@@ -165,8 +165,9 @@ def answer_several(model: ModelView, pairs: Sequence[tuple[str, ...]]) -> list[A
 def embed(model: ModelView, texts: str | Sequence[str], batch: int) -> Tensor:
     if batch < 1:
         raise InputError("batch size must be at least 1", got=str(batch))
-    tell_unknown(text_processor(model), [texts] if isinstance(texts, str) else texts)
-    return reader_of(model).embed([texts] if isinstance(texts, str) else list(texts), batch)
+    several = as_texts(texts)
+    tell_unknown(text_processor(model), several)
+    return reader_of(model).embed(several, batch)
 
 
 def example(model: ModelView, given: Sequence[Picture]) -> Example:

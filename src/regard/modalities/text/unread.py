@@ -37,5 +37,7 @@ def unknown_remark(text: Text, given: Sequence[str]) -> str:
 
 
 def tell_unknown(text: Text, given: Sequence[str]) -> None:
+    """A text that the tokenizer cannot encode at all is refused instead."""
     if remark := unknown_remark(text, given):
+        text.encode(list(given))
         notify(remark)

@@ -42,7 +42,7 @@ from ..site import Site
 Hash = Literal["angular", "planes"]
 Form = Literal["chunks", "band"]
 UNKNOWN = 32  # buckets, where nobody said how long a text may be
-MANY = 64  # buckets, from which on a hash is made of two
+LARGEST_SINGLE_HASH = 64  # buckets, from which on a hash is made of two
 MOST = 1 << 16  # buckets: beyond, even a text of millions has none for two
 APART = 2654435761  # seeds of one draw and the next; of a seed only 32 bits count
 NAME = "LSH attention"
@@ -106,7 +106,7 @@ def sizes(settings: Settings, length: int | None) -> tuple[int, ...]:
     else:
         count = 1 if length <= settings.chunk else 1 << (2 * length // settings.chunk).bit_length() - 1
     half = 1 << (count.bit_length() - 1) // 2
-    return (half, count // half) if count > MANY and settings.hashed == "angular" else (count,)
+    return (half, count // half) if count > LARGEST_SINGLE_HASH and settings.hashed == "angular" else (count,)
 
 
 class LSH(Kernel):

@@ -17,7 +17,7 @@ from regard.modalities.text.processor import Text
 from regard.tasks.task import Loss, Term
 from regard.tasks.teacher import distillation_divergence
 
-from .translation import TEACHER, Feeding, Translate
+from .translation import TEACHER_FORCING, Feeding, Translate
 from .words import LOAD, load_terms
 
 
@@ -33,7 +33,7 @@ class Distil(Translate):
         *,
         share: float = 0.5,
         temperature: float = 1.0,
-        feeding: Feeding = TEACHER,
+        feeding: Feeding = TEACHER_FORCING,
         load: float = LOAD,
     ) -> None:
         super().__init__(net, text, smoothing, feeding, load)

@@ -44,12 +44,17 @@ ENCODER_DECODER_CALLS = (
     NetCall("score", "states, wanted, real=, smoothing=", "CrossEntropy"),
     NetCall("decode", "target, memory, source_keys=, keys=, cache=", "logits (b, m, vocab)"),
 )
-TEACHER = Feeding()
+TEACHER_FORCING = Feeding()
 
 
 class Translate(Task):
     def __init__(
-        self, net: nn.Module, text: Text | None, smoothing: float, feeding: Feeding = TEACHER, load: float = LOAD
+        self,
+        net: nn.Module,
+        text: Text | None,
+        smoothing: float,
+        feeding: Feeding = TEACHER_FORCING,
+        load: float = LOAD,
     ) -> None:
         self.parts = {"net": net}
         self.net: Any = net  # an encoder-decoder: encode, read, decode, logits, score

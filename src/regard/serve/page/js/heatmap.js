@@ -8,7 +8,7 @@ import { Tiles } from './tiles.js';
 
 const TRAVEL = 180; // milliseconds from one map to the next
 const LARGE = 40_000; // weights; above this a map changes at once
-const MANY = 64; // positions; above this the map is looked at through a frame, in which it can be dragged and zoomed
+const FRAMED_ABOVE = 64; // positions; above this the map is looked at through a frame, in which it can be dragged and zoomed
 const FRAME = 560;
 
 /**
@@ -44,7 +44,7 @@ export function heatMap({ label, onHover = () => {}, onPick = () => {}, onOpen =
   function fit() {
     density = globalThis.devicePixelRatio || 1;
     const { rows, columns, colours, patches } = asked;
-    frame = !small && Math.max(rows.length, columns.length) > MANY ? Math.min(FRAME, width) : 0;
+    frame = !small && Math.max(rows.length, columns.length) > FRAMED_ABOVE ? Math.min(FRAME, width) : 0;
     view = { x: 0, y: 0, zoom: 1 };
     box = measure(context, { width, frame, small, rows, columns, font: colours.font, patches });
     const height = Math.ceil(box.top + box.height + 2);

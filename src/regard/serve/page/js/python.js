@@ -24,7 +24,7 @@ function mapText(from, { name, rows }, head) {
   return `${from}.maps[${text(name)}].weights${head === 'mean' ? '[0].mean(0)' : `[0, ${head}]`}`;
 }
 
-const KINDS = { token: 'Token', head: 'Head', temperature: 'Temperature' };
+const CHANGE_CLASSES = { token: 'Token', head: 'Head', temperature: 'Temperature' };
 
 /** @param {Change} change */
 const changeText = (change) => {
@@ -72,7 +72,7 @@ export function pythonFor(state) {
   }
   lines.push(`weights[${query}, ${key}]  # ${labelOf(rowAxis, query)} -> ${labelOf(columnAxis, key)}`);
   const imports = [lines.some((line) => line.includes('regard.serve')) ? 'import regard.serve.model_list' : 'import regard'];
-  const used = [...new Set(document.changes.map((change) => KINDS[change.kind]))].sort();
+  const used = [...new Set(document.changes.map((change) => CHANGE_CLASSES[change.kind]))].sort();
   if (used.length) imports.push(`from regard.look.changes import ${used.join(', ')}`);
   if (lines.some((line) => line.includes('map_weights('))) imports.push('from regard.look.document import map_weights');
   return `${[...imports, '', ...lines].join('\n')}\n`;
