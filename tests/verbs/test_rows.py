@@ -254,8 +254,8 @@ def test_a_list_of_embeddings_as_an_array(tmp_path: Path, capsys: pytest.Capture
     [
         (["notes.md"], "takes the text itself"),
         (["gone.csv"], "file not found"),
-        (["in.csv", "w1"], "a table is read alone"),
-        (["in.csv", "in.csv"], "a table is read alone"),
+        (["in.csv", "w1"], "one table at a time"),
+        (["in.csv", "in.csv"], "one table at a time"),
         (["in.csv", "--out", "x.pdf"], "expected: .csv or .jsonl"),
         (["in.csv", "--out", "nowhere/x.csv"], "folder not found"),
         (["in.csv", "--out", "in.csv"], "would be overwritten"),

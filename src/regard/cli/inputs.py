@@ -108,7 +108,11 @@ def table_among(words: Sequence[str], files: bool) -> Path | None:
         fix = "check the path" if files else "check the path; a text that looks like a path can be piped in"
         raise InputError("file not found", got=named[0], expected=what, fix=fix)
     if len(words) > 1:
-        raise InputError("a table is read alone", got=f"{len(words)} arguments", fix="run the command once per table")
+        raise InputError(
+            "one table at a time: each of its rows is an input, and no other is taken beside it",
+            got=", ".join(words[:3]) + (f" and {len(words) - 3} more" if len(words) > 3 else ""),
+            fix="run the command once for each table or list",
+        )
     return Path(named[0])
 
 
@@ -132,6 +136,9 @@ def refuse_files(words: Sequence[str], verb: str) -> None:
     """The name of a file is no text, although it could be read as one."""
     from regard.errors import InputError
 
+    for word in words:
+        if len(word) <= LONGEST_NAME and os.path.isdir(word):
+            note(f"{word!r} is read as a text; there is a folder of this name, which is not read")
     for word in filter(is_file_name, words):
         raise InputError(
             f"`regard {verb}` takes the text itself, or a table with a text in each row",
