@@ -52,7 +52,8 @@ class TuningResult:
     folder: Path
 
     def means(self) -> list[tuple[dict[str, Any], float, tuple[float, ...]]]:
-        """The values, the mean of the metric over the seeds, and the metric of each; the best first, of equals that with the lesser loss."""
+        """The values, the mean of the metric over the seeds, and the metric of each; the best first, and of equals that
+        with the lesser loss."""
         groups: dict[str, list[Trial]] = {}
         for trial in self.trials:
             groups.setdefault(json.dumps(trial.values, sort_keys=True, default=str), []).append(trial)
