@@ -1,5 +1,6 @@
 """`regard.evaluate` measures the data that it is given; `regard.resume` refuses data that it would not look at."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 import torch
 
 import regard
+from regard.api.elsewhere import settings_of_given
 from regard.errors import InputError
+from regard.modalities.sources import SOURCES
 from tests.api.test_training import ROWS, train
 
 
@@ -88,3 +91,14 @@ def test_images(tmp_path: Path) -> None:
     turned = regard.evaluate(run, data=(rows[0][:30], [1 - x for x in rows[1][:30]])).metrics["accuracy"]
     assert right == pytest.approx(1 - turned)
     assert right != turned
+
+
+@pytest.mark.parametrize("kind", ["boxes", "captions", "series"])
+def test_where_more_than_the_rows_would_be_the_runs_own(kind: str, tmp_path: Path) -> None:
+    """A detector would look for the images among its own, by the same names."""
+    settings = SOURCES[kind].settings
+    names = {one.name for one in fields(settings)}
+    required: dict[str, Any] = {key: ("x",) for key in ("files", "images") if key in names}
+    required |= {"train": "x"} if "train" in names else {}
+    with pytest.raises(InputError, match="cannot be evaluated on other data"):
+        settings_of_given(settings(**required), [1], "test", tmp_path / "data")

@@ -34,11 +34,11 @@ def check_use(settings: Any, data: Any, fix: str) -> None:
         )
 
 
-def tested_settings(settings: Any, data: Any, split: str, folder: Path) -> dict[str, Any]:
+def settings_of_given(settings: Any, data: Any, split: str, folder: Path) -> dict[str, Any]:
     """The settings by which a run with these settings of [data] reads other data, as its split test; what stands in
     memory is written into a folder."""
     kind = source_of(settings)
-    if TEST not in kind.paths or kind.describe:
+    if set(kind.paths) != set(SPLITS) or kind.describe:  # with images beside, these would be the run's own
         raise InputError(
             f"a run with data of kind {settings.kind!r} cannot be evaluated on other data",
             where="data",

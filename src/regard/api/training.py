@@ -27,7 +27,7 @@ from regard.train.runfile_text import override_text
 
 from .asked import AskedRun, explain_settings, run_asked, settings_asked
 from .callbacks import CallbackReporter, Callbacks
-from .elsewhere import TEST, check_use, datasets_among, tested_settings
+from .elsewhere import TEST, check_use, datasets_among, settings_of_given
 from .stored import store_rows
 
 NOTHING: Mapping[str, Any] = {}
@@ -187,7 +187,7 @@ def evaluate(
     folder = run.folder if isinstance(run, TrainingResult) else Path(run)
     if data is not None and not datasets_among(data) and (folder / FILE).is_file():
         with random_numbers_kept(), tempfile.TemporaryDirectory() as place:
-            tested = tested_settings(read_begun(folder).data, data, split, Path(place) / GIVEN)
+            tested = settings_of_given(read_begun(folder).data, data, split, Path(place) / GIVEN)
             return evaluate_run(folder, TEST, SilentReporter(), decoding, tested)
     if data is not None and (folder / FILE).is_file():
         check_use(read_begun(folder).data, data, "give rows or files, as regard.train takes them for this task")
