@@ -52,7 +52,10 @@ MAY_SHARE_A_NAME = {
 }
 MAY_USE: dict[tuple[str, str], str] = {}
 MAY_PROBE = {"os", "library", "error", "stop", "_thread"}  # what Python or the system has or lacks, and no row tells
-MAY_NAME = {("export_check.py", "text"): "a library with tokenizers is asked a text, any other random numbers"}
+MAY_NAME = {
+    ("export_check.py", "text"): "a library with tokenizers is asked a text, any other random numbers",
+    ("export_check.py", "tag"): "that library has to be told that a text is cut into words already",
+}
 COMMANDS_OF_ONE_MODALITY = {"demo", "complete"}  # beside the verbs: each is a command of texts
 
 FOR_DEVELOPERS = {"parity", "bench", "dev"}

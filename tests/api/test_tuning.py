@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 import regard
-from regard.api.tuning import Trial, TuningResult, combinations
+from regard.api.training import History, TrainingResult
+from regard.api.tuning import Trial, TuningResult, combinations, trial_of
 from regard.errors import InputError
 from tests.api.test_training import ROWS, SETTINGS, SMALL
 
@@ -51,9 +52,22 @@ def test_one_table_and_one_picture(found: TuningResult) -> None:
     assert len(repr(found)) < 400
 
 
-def test_what_has_ended_is_not_trained_again(found: TuningResult) -> None:
+def test_of_equal_evaluations_the_one_with_the_lesser_loss_counts(found: TuningResult) -> None:
+    """As checkpoints are chosen."""
+    lines = [
+        {"step": 1, "held_out": {"accuracy": 0.5, "loss": 2.0}},
+        {"step": 2, "held_out": {"accuracy": 0.5, "loss": 1.0}},
+    ]
+    ended = TrainingResult(None, History(lines), found.folder, 2, "done", "-accuracy")
+    assert trial_of({}, 0, ended, "accuracy").step == 2
+    trials = tuple(Trial({"x": x}, 0, "", {"accuracy": 0.5, "loss": loss}) for x, loss in ((1, 2.0), (2, 1.0)))
+    assert TuningResult(trials, "accuracy", True, found.folder).best == {"x": 2}
+
+
+def test_what_has_ended_is_not_trained_again(found: TuningResult, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in found.folder.glob("trials/*/metrics.jsonl")}
-    again = search(found.folder)
+    again = search(found.folder, progress=True)
+    assert capsys.readouterr().out.count("taken from") == 4
     assert again.trials == found.trials
     assert {path: path.stat().st_mtime_ns for path in found.folder.glob("trials/*/metrics.jsonl")} == before
 

@@ -7,6 +7,7 @@ import pytest
 from regard.cli.app import main
 from regard.cli.check import export_line
 from regard.interop.exporting import export_targets
+from regard.modalities.goals import GOALS
 from regard.zoo import FAMILIES
 
 
@@ -36,3 +37,12 @@ def test_check_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     )
     assert main(["check", str(tmp_path / "run.toml")]) == 0
     assert "export      to hf (BlenderbotForConditionalGeneration)" in capsys.readouterr().out
+
+
+def test_the_manual_says_where_the_default_translator_goes() -> None:
+    """The line of docs/exporting.md, and the class that `check` would name for the template's model."""
+    manual = (Path(__file__).parents[2] / "docs" / "exporting.md").read_text("utf-8")
+    (line,) = [line for line in manual.splitlines() if "the default of `regard init translate`" in line]
+    named = GOALS["translate"].templates["translate"].model["name"]
+    (target,) = export_targets("transformer", FAMILIES["transformer"].presets[named])
+    assert f"`{target.name}`" in line

@@ -42,16 +42,20 @@ def settings_in_files(kind: DataKind, asked: Mapping[str, Any]) -> tuple[dict[st
             rows[name] = value
     if unable := [*([] if kind.store else rows), *([] if kind.describe else datasets)]:
         raise InputError(
-            f"data of kind {asked.get('kind')!r} can only be given as files",
+            f"data of kind {kind_name(kind)!r} can only be given as files",
             where=f"data.{unable[0]}",
             got=type({**rows, **datasets}[unable[0]]).__name__,
-            fix="give a path",
+            fix=f"give the path of a file: see {', '.join(paths)} in [data] of `regard init`",
         )
     model: dict[str, Any] = {}
     if datasets:
         found, model = verb_function(kind.describe)(datasets)
         told = {**found, **told}
     return told, Given(rows, datasets, model)
+
+
+def kind_name(kind: DataKind) -> str:
+    return next(str(one.default) for one in fields(kind.settings) if one.name == "kind")
 
 
 def path_setting(given: Any, several: bool) -> str | list[str]:

@@ -21,13 +21,14 @@ from regard.nn.arguments import explain_arguments
 from regard.run.check import CheckReport, check_settings
 from regard.run.evaluation import EvaluationResult, evaluate_run
 from regard.run.settings import RunSettings
-from regard.run.training import FILE, GIVEN, RunOutcome, begin_run, resume_run
+from regard.run.training import FILE, GIVEN, RunOutcome, begin_run, read_begun, resume_run
 from regard.train.metrics_log import Journal
 from regard.train.progress import SilentReporter, make_reporter
 from regard.train.runfile_text import override_text
 
 from .asked import AskedRun, explain_changes, explain_settings, run_asked, settings_asked
 from .callbacks import CallbackReporter, Callbacks
+from .elsewhere import TEST, check_use, datasets_among, settings_of_given
 from .stored import store_rows
 
 NOTHING: Mapping[str, Any] = {}
@@ -145,6 +146,9 @@ def resume(
     ``data``: the torch dataset of a run that was given one, or a dict of them by split. ``settings`` to change, which
     are kept in the folder: {"train.steps": 2000} makes a longer run of it, also of one that is finished."""
     reporter = CallbackReporter(make_reporter(False) if progress else SilentReporter(), callbacks)
+    if data is not None and (Path(folder) / FILE).is_file():
+        fix = "leave data out: a run goes on with the data that it began with, which its folder names"
+        check_use(read_begun(Path(folder)).data, data, fix)
     with random_numbers_kept(), datasets_given(by_split(data)), closing(reporter):
         changes = tuple(override_text(key, value) for key, value in settings.items())
         return result_of(resume_run(Path(folder), reporter, reporter.asked_to_stop, changes), reporter)
@@ -179,8 +183,15 @@ def evaluate(
     decoding: Decoding | None = None,
 ) -> EvaluationResult:
     """Evaluate a run's model on one of its splits, as ``regard evaluate`` does: the final model, or of an unfinished
-    run the best checkpoint so far. ``data``: the torch dataset of a run that was given one."""
+    run the best checkpoint so far. ``data``: other data than the run's own, as ``regard.train`` takes it, read with the
+    run's own tokenizer or preparation and its labels; or the torch dataset of a run that was given one."""
     folder = run.folder if isinstance(run, TrainingResult) else Path(run)
+    if data is not None and not datasets_among(data) and (folder / FILE).is_file():
+        with random_numbers_kept(), tempfile.TemporaryDirectory() as place:
+            tested = settings_of_given(read_begun(folder).data, data, split, Path(place) / GIVEN)
+            return evaluate_run(folder, TEST, SilentReporter(), decoding, tested)
+    if data is not None and (folder / FILE).is_file():
+        check_use(read_begun(folder).data, data, "give rows or files, as regard.train takes them for this task")
     with random_numbers_kept(), datasets_given(by_split(data)):
         return evaluate_run(folder, split, SilentReporter(), decoding)
 
@@ -193,7 +204,10 @@ def stored_settings(asked: AskedRun, folder: Path) -> Iterator[RunSettings]:
         yield settings_asked(asked, {})
         return
     if (folder / FILE).exists() or (folder.exists() and {x.name for x in folder.iterdir()} - {GIVEN}):
-        raise InputError("the folder is not empty", where=str(folder), fix="choose another: folder=...")
+        fix = "choose another: folder=..."
+        if (folder / FILE).exists():
+            fix = f"regard.resume({str(folder)!r}) continues this run; for a new one, choose another: folder=..."
+        raise InputError("the folder is not empty", where=str(folder), fix=fix)
     shutil.rmtree(place, ignore_errors=True)  # of an attempt that was killed
     try:
         yield settings_asked(asked, store_rows(SOURCES[kind], asked.given.rows, asked.tables["data"], place))

@@ -52,7 +52,8 @@ class TuningResult:
     folder: Path
 
     def means(self) -> list[tuple[dict[str, Any], float, tuple[float, ...]]]:
-        """The values, the mean of the metric over the seeds, and the metric of each; the best first."""
+        """The values, the mean of the metric over the seeds, and the metric of each; the best first, and of equals that
+        with the lesser loss."""
         groups: dict[str, list[Trial]] = {}
         for trial in self.trials:
             groups.setdefault(json.dumps(trial.values, sort_keys=True, default=str), []).append(trial)
@@ -60,8 +61,11 @@ class TuningResult:
         for some in groups.values():
             reached = tuple(trial.metrics[self.metric] for trial in some if not trial.failed)
             if reached:
-                found.append((dict(some[0].values), statistics.fmean(reached), reached))
-        return sorted(found, key=lambda row: -row[1] if self.highest else row[1])
+                losses = [trial.metrics.get("loss", 0.0) for trial in some if not trial.failed]
+                rank = -statistics.fmean(reached) if self.highest else statistics.fmean(reached)
+                row = (dict(some[0].values), statistics.fmean(reached), reached)
+                found.append((rank, statistics.fmean(losses), row))
+        return [row for _, _, row in sorted(found, key=lambda one: one[:2])]
 
     @property
     def best(self) -> dict[str, Any]:
@@ -120,11 +124,12 @@ def tune(
     found: list[Trial] = []
     goal = metric
     for i, (given, seed) in enumerate(asked, 1):
-        if progress:
-            print(f"trial {i} of {len(chosen) * len(numbers)}: {told(given)}, seed {seed}", flush=True)
         whole = {**settings, **given}
         key = json.dumps([str(run), task, model, start, whole, seed], sort_keys=True, default=str)
         home = place / TRIALS / f"seed-{seed}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+        if progress:
+            before = "" if not (home / FILE).exists() else f"; taken from {home}, where it was begun before"
+            print(f"trial {i} of {len(chosen) * len(numbers)}: {told(given)}, seed {seed}{before}", flush=True)
         arguments: dict[str, Any] = {"task": task, "model": model, "start": start, "seed": seed, "settings": whole}
         try:
             if (home / FILE).exists():
@@ -162,7 +167,8 @@ def trial_of(given: Mapping[str, Any], seed: int, ended: TrainingResult, metric:
     """The metrics at the evaluation that was the best."""
     curve = ended.history.curve(f"held_out.{metric}")
     most = ended.goal == f"-{metric}" or (ended.goal.removeprefix("-") != metric and "loss" not in metric)
-    step, _ = (max if most else min)(curve, key=lambda point: point[1])
+    losses = dict(ended.history.curve("held_out.loss")) if "held_out.loss" in ended.history.names() else {}
+    step, _ = min(curve, key=lambda point: (-point[1] if most else point[1], losses.get(point[0], 0.0)))
     line = next(line for line in ended.history if line["step"] == step and "held_out" in line)
     return Trial(dict(given), seed, str(ended.folder), dict(line["held_out"]), step)
 

@@ -65,7 +65,7 @@ def run(
             every += found
     if every and out is not None:
         save_vectors([one.vector for one in every], out)
-    if every and not as_json:
+    if every and out is None and not as_json:
         print_answers(view, every, as_json)
 
 

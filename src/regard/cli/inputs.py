@@ -110,8 +110,8 @@ def table_among(words: Sequence[str], files: bool) -> Path | None:
     if len(words) > 1:
         raise InputError(
             "a table cannot be combined with other inputs",
-            got=f"{len(words)} arguments",
-            fix="run the command once per table",
+            got=", ".join(words[:3]) + (f" and {len(words) - 3} more" if len(words) > 3 else ""),
+            fix="run the command once for each table or list",
         )
     return Path(named[0])
 
@@ -136,6 +136,9 @@ def refuse_files(words: Sequence[str], verb: str) -> None:
     """The name of a file is no text, although it could be read as one."""
     from regard.errors import InputError
 
+    for word in words:
+        if len(word) <= LONGEST_NAME and os.path.isdir(word):
+            note(f"{word!r} is read as a text; there is a folder of this name, which is not read")
     for word in filter(is_file_name, words):
         raise InputError(
             f"`regard {verb}` takes the text itself, or a table with a text in each row",

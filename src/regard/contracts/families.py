@@ -151,20 +151,22 @@ def padded(net: nn.Module, given: Mapping[str, Tensor], side: str, vocab: int) -
         )
 
 
-def no_future(net: nn.Module, ids: Tensor, vocab: int) -> None:
+def no_future(row: Family, vocab: int) -> None:
     """Of a net that goes on with a text."""
-    y = logits_of(net(ids))
+    net, ids = small(row), ids_of(row)
+    y = logits_of(row, net(ids))
     for i in range(ids.shape[1] - 1):
         later = torch.arange(ids.shape[1]) > i
-        moved = logits_of(net(torch.where(later, (ids + 5) % vocab, ids)))
+        moved = logits_of(row, net(torch.where(later, (ids + 5) % vocab, ids)))
         what = f"with the tokens after position {i} changed, the logits up to it"
         demand_close(moved[:, : i + 1], y[:, : i + 1], what, "the original logits", 1e-9)
 
 
-def cached(net: nn.Module, ids: Tensor) -> None:
-    full, cache, parts = logits_of(net(ids)), Cache(), list[Tensor]()
+def cached(row: Family) -> None:
+    net, ids = small(row), ids_of(row)
+    full, cache, parts = logits_of(row, net(ids)), Cache(), list[Tensor]()
     for i in range(ids.shape[1]):
-        parts.append(logits_of(net(ids[:, i : i + 1], cache=cache)))
+        parts.append(logits_of(row, net(ids[:, i : i + 1], cache=cache)))
     demand_close(
         torch.cat(parts, 1), full, "the output of token-by-token decoding with a cache", "the full forward pass", 1e-8
     )
@@ -196,10 +198,10 @@ def learned(row: Family, config: Any, steps: int, enough: float = 0.0) -> tuple[
     net, given = row.net(config).train(), as_floats(inputs(row, config))
     optimizer, losses = torch.optim.Adam(net.parameters(), lr=1e-2), list[float]()
 
-    first = logits_of(net(**given))
+    first = logits_of(row, net(**given))
     labels = torch.randint(first.shape[-1], first.shape[:-1])
     for _ in range(steps):
-        loss = F.cross_entropy(logits_of(net(**given)).flatten(0, -2), labels.flatten())
+        loss = F.cross_entropy(logits_of(row, net(**given)).flatten(0, -2), labels.flatten())
         losses.append(loss.item())
         if losses[-1] < enough * losses[0]:
             break
@@ -240,12 +242,11 @@ def contracts(family: str) -> Iterator[Contract]:
         yield Contract(says, lambda s=side: padded(small(row), inputs(row, config), s, row.get(config, "vocab") or 0))  # type: ignore[misc]
     if writes_on(row):
         yield Contract(
-            "causality: no output depends on later tokens", lambda: no_future(small(row), ids_of(row), config.vocab)
+            "causality: no output depends on later tokens",
+            lambda: no_future(row, config.vocab),
         )
         if "cache" in accepted:
-            yield Contract(
-                "decoding with a cache equals the full forward pass", lambda: cached(small(row), ids_of(row))
-            )
+            yield Contract("decoding with a cache equals the full forward pass", lambda: cached(row))
     yield Contract(
         "capturing does not change outputs, and the captured weights @ values equal the mixed output",
         partial(looked_at, row),

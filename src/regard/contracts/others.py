@@ -61,7 +61,7 @@ def same_answers(name: str) -> None:
     second.load_state_dict(kind.restate(config, first.state_dict()).state)
     asked = inputs(row, config)
     with torch.inference_mode():
-        one, two = (logits_of(net(**as_floats(asked))) for net in (first, second))
+        one, two = (logits_of(row, net(**as_floats(asked))) for net in (first, second))
     demand(torch.allclose(one, two, rtol=1e-4, atol=1e-5), "the restated model gives other outputs")
 
 

@@ -119,7 +119,7 @@ def lensed(family: str) -> None:
     given = {name: x.float() if x.is_floating_point() else x for name, x in inputs(row, row.example()).items()}
     layers = list(logit_lens(net, lambda: net(**given)))
     demand(bool(layers), "the lens finds no blocks")
-    answer = logits_of(net(**given))
+    answer = logits_of(row, net(**given))
     if row.lens.beside is None and layers[-1].logits.shape == answer.shape:
         demand_close(
             layers[-1].logits, answer, "the lens output after the last block", "the output of the network", 1e-5

@@ -30,6 +30,8 @@ KNOWN: Mapping[str, frozenset[str]] = {
     "answer": frozenset(["answer", "answers", "answer_text", "span", "a"]),
     "start": frozenset(["start", "answer_start", "offset", "position", "begin"]),
     "prompt": frozenset([*TEXTS.split(), "prompt", "prompts", "instruction"]),
+    "words": frozenset(["words", "tokens", "forms", "sentence"]),
+    "tags": frozenset(["tags", "pos_tags", "ner_tags", "upos", "labels"]),
     "image": frozenset(IMAGES.split()),
     "caption": frozenset(CAPTIONS.split()),
 }

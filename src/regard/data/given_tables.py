@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from regard.errors import InputError, first_of
+from regard.errors import InputError, first_of, notify
 
 from .column_names import known_name
 
@@ -54,7 +54,7 @@ def table_of(given: Any, where: str) -> GivenTable:
         return of_columns(given, where)
     if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
         raise InputError("the training data is not a table", where=where, got=described(given), expected=FORMS)
-    if (pair := inputs_and_labels(given)) is not None:
+    if (pair := inputs_and_labels(given, where)) is not None:
         return of_columns(dict(zip(("text", "label"), pair, strict=True)), where)
     return of_rows(given, where)
 
@@ -74,13 +74,26 @@ def of_columns(given: Mapping[str, Any], where: str) -> GivenTable:
     return GivenTable(tuple(sizes), zip(*given.values(), strict=True), {})
 
 
-def inputs_and_labels(given: Any) -> tuple[Any, Any] | None:
+def inputs_and_labels(given: Any, where: str) -> tuple[Any, Any] | None:
     """A pair of as many inputs and labels, not a list of two rows."""
     if not isinstance(given, tuple) or len(given) != 2 or not all(hasattr(x, "__len__") for x in given):
         return None
     inputs, labels = given
-    columns = all(not isinstance(x, str | bytes | Mapping | tuple) for x in given)
-    return (inputs, labels) if columns and len(inputs) == len(labels) else None
+    if any(isinstance(x, str | bytes | Mapping | tuple) for x in given):
+        return None
+    if len(inputs) != len(labels):
+        got = f"{amount(inputs, 'input')} and {amount(labels, 'label')}"
+        fix = "give one label for each input; rows are a list: [(input, label), ...]"
+        raise InputError("a pair of inputs and labels, of which there are not as many", where=where, got=got, fix=fix)
+    if len(inputs) == 2 and all(isinstance(x, list) for x in given):
+        notify(
+            f"{where}: a pair of two lists is read as 2 inputs and their 2 labels; two rows would be a list of tuples"
+        )
+    return inputs, labels
+
+
+def amount(items: Any, name: str) -> str:
+    return f"{len(items)} {name}{'s' * (len(items) != 1)}"
 
 
 def of_rows(given: Iterable[Any], where: str) -> GivenTable:

@@ -14,6 +14,7 @@ from .retired import HARMLESS, equals, is_harmless
 
 T = TypeVar("T", bool, int, float, str)
 
+SAME = {"max_sequence_length": "max_position_embeddings"}  # older names, written beside the newer ones
 LARGEST_SIDE = 1 << 16  # of an image, in pixels
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -197,7 +198,8 @@ class ForeignConfig:
     def is_passed_over(self, key: str) -> bool:
         value = self.given[key]
         usual = key in self.assumed and equals(value, self.assumed[key])
-        return key in self.read or usual or is_harmless(key, value)
+        same = key in SAME and equals(value, self.given.get(SAME[key]))
+        return key in self.read or usual or same or is_harmless(key, value)
 
     def unread(self, key: str) -> str:
         """A key that no reader knows, or only with its usual value."""

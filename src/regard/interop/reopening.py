@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,7 @@ NAMES = {  # of our inputs
     "segments": "token_type_ids",
     "images": "pixel_values",
 }
-LOGITS = ("prediction_logits", "logits", "last_hidden_state")  # of their outputs
-
+ANSWERS = ("prediction_logits", "seq_relationship_logits", "logits", "pred_boxes")  # of their outputs, in our order
 
 DECLARED: list[torch.library.Library] = []  # while they are kept, what they declare is there
 
@@ -38,8 +38,8 @@ def main(folder: Path) -> None:
         return
     opened = open_timm if request["library"] == "timm" else open_transformers
     with torch.inference_mode():
-        answer, logits = opened(library, request, load_file(folder / "inputs.safetensors"))
-    save_file({"logits": logits.contiguous()}, folder / "answer.safetensors")
+        answer, numbers = opened(library, request, load_file(folder / "inputs.safetensors"))
+    save_file({str(i): x.contiguous() for i, x in enumerate(numbers)}, folder / "answer.safetensors")
     (folder / "answer.json").write_text(json.dumps({"version": library.__version__, **answer}))
 
 
@@ -72,30 +72,38 @@ def works(name: str) -> bool:
     return True
 
 
-def open_timm(timm: Any, request: Any, inputs: dict[str, torch.Tensor]) -> tuple[dict[str, Any], torch.Tensor]:
+def open_timm(timm: Any, request: Any, inputs: dict[str, torch.Tensor]) -> tuple[dict[str, Any], list[torch.Tensor]]:
     net = timm.create_model(f"local-dir:{request['exported']}", pretrained=True).eval()
-    return {}, net(inputs["images"])
+    return {}, [net(inputs["images"])]
 
 
 def open_transformers(
     library: Any, request: Any, inputs: dict[str, torch.Tensor]
-) -> tuple[dict[str, Any], torch.Tensor]:
+) -> tuple[dict[str, Any], list[torch.Tensor]]:
     folder = request["exported"]
     (name,) = library.AutoConfig.from_pretrained(folder).architectures
     net = getattr(library, name).from_pretrained(folder).eval()
     answer: dict[str, Any] = {}
-    if request["text"] is not None:
+    if request["texts"]:
         tokenizer = library.AutoTokenizer.from_pretrained(folder)
-        given = tokenizer(request["text"], return_tensors="pt")
-        answer["ids"] = given.input_ids[0].tolist()
+        read = partial(tokenizer, is_split_into_words=request["words"])
+        answer["ids"] = [read(*texts).input_ids for texts in request["texts"]]
         if request["tokens"]:
-            written = net.generate(**given, num_beams=1, do_sample=False, max_new_tokens=request["tokens"])[0]
+            given = read(*request["texts"][0], return_tensors="pt")
             begun = 1 if "target" in inputs else given.input_ids.shape[1]
-            answer["written"] = written[begun:].tolist()
+            answer["written"] = written(net, given, request["tokens"])[begun:]
     out = net(**{NAMES[name]: x for name, x in inputs.items()})
     if "start_logits" in out:
-        return answer, torch.stack((out["start_logits"], out["end_logits"]), -1)
-    return answer, next(out[name] for name in LOGITS if name in out)
+        return answer, [torch.stack((out["start_logits"], out["end_logits"]), -1)]
+    return answer, [out[name] for name in ANSWERS if name in out] or [out["last_hidden_state"]]
+
+
+def written(net: Any, given: Any, tokens: int) -> list[int]:
+    """So many tokens. The end that some models are made to write at their last token, wherever that is, is not asked
+    for: here it would stand in the middle of a text."""
+    net.generation_config.forced_eos_token_id = None
+    found: list[int] = net.generate(**given, num_beams=1, do_sample=False, max_new_tokens=tokens)[0].tolist()
+    return found
 
 
 if __name__ == "__main__":

@@ -84,6 +84,7 @@ HARMLESS: dict[str, tuple[object, ...]] = {
     "attention_bias": (False,),
     "mlp_bias": (False,),
     "n_special": (0,),
+    "_flash_attn_2_enabled": (True, False),
 }
 
 

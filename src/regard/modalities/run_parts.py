@@ -39,6 +39,7 @@ class RunPlan:
     start: ModelView | None  # the model that the run starts from
     load: Callable[[str], ModelView]  # a model by its name or its folder
     given: Mapping[str, ModelView] = field(default_factory=dict)  # frozen parts of the task, which [start] gives
+    tested: Any = None  # the [data] table by which the test split is read, if it came from elsewhere
 
 
 @dataclass(frozen=True, eq=False)

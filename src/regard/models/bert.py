@@ -310,4 +310,5 @@ FAMILY = Family(
     papers=PAPERS,
     offered={"bert-tiny": 487_936, "linformer-tiny": 463_429, "fnet-tiny": 372_608},
     compared="regard.modalities.text.compared:reader",
+    answers=("words", "follows", "label", "tags", "span"),
 )

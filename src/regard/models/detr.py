@@ -239,4 +239,5 @@ FAMILY = Family(
         hidden=24,
     ),
     offered={"detr-small": 262_248},
+    answers=("logits", "boxes"),
 )

@@ -56,6 +56,7 @@ class Family:
     reconfigured: Callable[[Any, Mapping[str, Any]], Any] = with_keys  # its config for trained weights, keys changed
     compared: str = ""  # how it is put to work by `regard compare`: "package.module:function", if it can be
     inputs: Callable[[Any, int], Mapping[str, Tensor]] | None = None  # of a config, a random batch of so many by name
+    answers: tuple[str, ...] = ("", "logits")  # what its heads give, in the net's output; "" is an output of one tensor
 
     def has(self, key: str) -> bool:
         """Whether its config has this key."""

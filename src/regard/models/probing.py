@@ -55,7 +55,12 @@ def tensors(output: object) -> dict[str, Tensor]:
     return {name: x for name, x in vars(output).items() if isinstance(x, Tensor) and x.ndim}
 
 
-def logits_of(output: object) -> Tensor:
-    """What it answers, of all that it gives."""
+def answers_of(row: Family, output: object) -> dict[str, Tensor]:
+    """What it answers, of all that it gives, by name: of a net without a head, the first of its tensors."""
     found = tensors(output)
-    return next(found[name] for name in ("words", "logits", "", *found) if name in found)
+    return {name: found[name] for name in row.answers if name in found} or dict(list(found.items())[:1])
+
+
+def logits_of(row: Family, output: object) -> Tensor:
+    """The first of its answers."""
+    return next(iter(answers_of(row, output).values()))

@@ -37,7 +37,7 @@ def config_problems(kind: type, data: Mapping[str, Any]) -> list[str]:
         if key not in known:
             hint = (
                 meant_in_model(str(key), known)
-                or closest_name(str(key), known)
+                or closest_name(str(key), [name for name in known if fits_type(value, hints[name])])
                 or f"; valid keys are {', '.join(known)}"
             )
             problems.append(f"unknown key {show_value(str(key))}{hint}")

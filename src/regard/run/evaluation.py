@@ -1,12 +1,12 @@
 """How good a run's model is on one part of its data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regard.decode.settings import Decoding
-from regard.errors import InputError
+from regard.errors import InputError, first_of
 from regard.folders import load
 from regard.modalities.goals import goal_of
 from regard.modalities.run_parts import Scores
@@ -33,9 +33,19 @@ class EvaluationResult:
     lines: tuple[str, ...] = ()  # the same for a terminal
 
 
-def evaluate_run(folder: Path, split: str, reporter: Reporter, decoding: Decoding | None = None) -> EvaluationResult:
-    """Of the final model if the run is finished, else of its best weights so far."""
-    job = reopen_run(folder)
+def evaluate_run(
+    folder: Path,
+    split: str,
+    reporter: Reporter,
+    decoding: Decoding | None = None,
+    tested: Mapping[str, Any] | None = None,
+) -> EvaluationResult:
+    """Of the final model if the run is finished, else of its best weights so far. ``tested`` are settings of data from
+    elsewhere, which is measured as the split test: every row of it, or none."""
+    job = reopen_run(folder, tested=tested)
+    if tested is not None and (faults := job.opened.splits["test"].faults):
+        where, got = "\n    ".join(first_of([str(one) for one in faults], TRIES)), f"{len(faults)} bad rows"
+        raise InputError("the data cannot be evaluated as it is", where=where, got=got, fix="mend or remove these rows")
     if split not in job.sources.splits:
         raise InputError(f"the run has no {split} data", expected=", ".join(job.sources.splits))
     with world_of(job.run) as world:

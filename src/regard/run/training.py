@@ -2,7 +2,7 @@
 
 import shutil
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -261,14 +261,16 @@ def absolute(data: Any, base: Path) -> Any:
     return source_of(data).preparation.absolute(replace(data, **changes), base)
 
 
-def reopen_run(folder: Path, changes: tuple[str, ...] = ()) -> PreparedRun:
-    """A run that was begun."""
+def reopen_run(folder: Path, changes: tuple[str, ...] = (), tested: Mapping[str, Any] | None = None) -> PreparedRun:
+    """A run that was begun; ``tested`` are settings of test data from elsewhere."""
     if not (folder / FILE).is_file():
         raise InputError("not a run folder", where=str(folder), expected=f"a folder with {FILE}")
     run = read_begun(folder, changes)
     check_fingerprints(folder, run)
     learned = {name: read_learned(folder / name) for name in source_of(run.data).preparation.learned}
     plan = plan_of(run, folder)
+    if tested is not None:
+        plan = replace(plan, data=replace(run.data, test=tested["test"]), tested=replace(run.data, **tested))
     return make_job(run, folder.resolve(), plan, source_of(run.data).open(plan), learned)
 
 

@@ -12,10 +12,8 @@ A field is a value that `regard.nn.config` knows; or a table itself; or one of s
 not say stays as it is by default. Where None is allowed, the text "none" says it: TOML has no word for that.
 """
 
-import json
 import math
 import re
-import shlex
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -308,24 +306,18 @@ class RunFileReader:
         origin = self.origins.get(path)
         if isinstance(origin, Override) and not fits_type(given, hint) and fits_type(origin.typed, hint):
             given = origin.typed  # for a setting that is a text, 2024 is one too
+        if isinstance(given, str) and given and not fits_type(given, hint) and fits_type([given], hint):
+            given = [given]  # one file, where several could be named
         if not self.plain(given, path):
             return None
         if not fits_type(given, hint):
             names = [name for option in options(hint) for name in literals(option)]
-            listed = any(get_origin(option) is tuple for option in options(hint)) and isinstance(given, str)
             meant = meant_by_value(dotted(path), given) or closest_name(given, names)
-            advice = f"; write {self.as_list(given, path)}" if listed else meant
-            self.problem(path, f"{show_value(given)} {describe_misfit(given, wanted(hint))}{advice}")
+            self.problem(path, f"{show_value(given)} {describe_misfit(given, wanted(hint))}{meant}")
             return None
         if is_free(hint) and isinstance(default, Mapping):
             return {**default, **given}
         return settled(given, hint)
-
-    def as_list(self, given: str, path: Path) -> str:
-        """A text as a list of one, as a run file has it, or an override that is typed in a shell."""
-        text = json.dumps([given], ensure_ascii=not given.isprintable()) if len(given) <= 200 else '["..."]'
-        typed = isinstance(self.origins.get(path), Override)
-        return shlex.quote(f"{dotted(path)}={text}") if typed else text
 
     def choice(self, choices: Mapping[str, type], given: Any, default: object, path: Path) -> object:
         """A table, or that of several which its `kind` names; the name alone stands for all of its defaults."""

@@ -180,7 +180,19 @@ class Text:
         if self.spelled is None or self.spelled.tokenizer.get_vocab_size() != self.tokenizer.get_vocab_size():
             self.spelled = Text.from_bytes(self.to_bytes(), "this tokenizer")
             self.spelled.tokenizer.encode_special_tokens = True
+            if not all(self.spelled.can_spell(x.content) for x in self.tokenizer.get_added_tokens_decoder().values()):
+                self.spelled.tokenizer.encode_special_tokens = False
         return self.spelled
+
+    def can_spell(self, token: str) -> bool:
+        """Whether the letters of a token have tokens of their own: a vocabulary may lack them, and drop them."""
+        try:
+            found = self.tokenizer.encode(token, add_special_tokens=False).offsets
+        except Exception:  # the library raises bare Exceptions; a text of unknown words is refused by name
+            return True
+        return {i for first, end in found for i in range(first, end)} >= {
+            i for i, letter in enumerate(token) if not letter.isspace()
+        }
 
     def id_of(self, token: str) -> int:
         found = self.tokenizer.token_to_id(token)

@@ -16,7 +16,7 @@ from regard.storage.documents import json_bytes
 
 from . import generator, translator
 from .processor import Text
-from .vocabulary import MASKS
+from .vocabulary import MASKS, SPECIAL_TOKENS
 
 SPACES = 64  # more than stand before or behind any text that a model writes
 
@@ -51,6 +51,16 @@ def continues(folder: ForeignFolder) -> bool:
     return "language" in folder.family.tasks
 
 
+def is_ours(tokenizer: Tokenizer) -> bool:
+    """Whether a vocabulary was learned here."""
+    return [tokenizer.token_to_id(name) for name in SPECIAL_TOKENS] == list(range(len(SPECIAL_TOKENS)))
+
+
+def fills_masks(folder: ForeignFolder) -> bool:
+    """Whether it has a head for hidden words, by the class that its config names."""
+    return any(name.endswith(("ForMaskedLM", "ForPreTraining")) for name in folder.config.get("architectures", ()))
+
+
 def ended(tokenizer: Tokenizer, symbols: Symbols) -> None:
     """The end behind a text, unless the tokenizer writes it by itself."""
     if symbols.end and tokenizer.encode("").ids[-1:] != [symbols.end[0]]:
@@ -82,14 +92,15 @@ def around(tokenizer: Tokenizer, before: tuple[int, ...], behind: tuple[int, ...
 
 
 def settings(tokenizer: Tokenizer, folder: ForeignFolder) -> dict[str, Any]:
-    """``tokenizer_config.json``. A text that spells a special token means its letters, as here."""
+    """``tokenizer_config.json``. A text that spells a special token means its letters, as here, if the vocabulary is
+    ours: another library's leaves as it came. A model that fills masks has to be given them."""
     length = folder.config.get("max_position_embeddings") or folder.config.get("n_positions")
     told: dict[str, Any] = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": input_names(folder),
         "padding_side": "left" if continues(folder) else "right",
         "clean_up_tokenization_spaces": False,
-        "split_special_tokens": True,
+        **({"split_special_tokens": True} if is_ours(tokenizer) and not fills_masks(folder) else {}),
         **special_tokens(tokenizer, folder),
     }
     return told | ({"model_max_length": length} if length else {})

@@ -153,4 +153,11 @@ def example(folder: Path) -> dict[str, Any]:
     return {"train": "boxes.json", "images": ["images"], "share": 0.25, "batch": 2, "longest": 32}
 
 
-KIND = DataKind(BoxFiles, ("image",), open_box_files, paths=(*SPLITS, "images"), example=example)
+KIND = DataKind(
+    BoxFiles,
+    ("image",),
+    open_box_files,
+    paths=(*SPLITS, "images"),
+    example=example,
+    store="regard.modalities.boxes.storing:store_boxes",
+)

@@ -66,7 +66,7 @@ def columns(data: Any) -> TableColumns:
 
 def open_answers(plan: RunPlan) -> OpenedData:
     data = plan.data
-    tables = Tables(plan, columns(data))
+    tables = Tables(plan, columns)
     splits: dict[str, Rows] = {split: Questions(tables.open(split, files)) for split, files in paths_of(plan).items()}
     return check_splits(splits, data.bad, data.share, plan.seed, tables=tables.found)
 

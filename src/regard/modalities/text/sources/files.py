@@ -1,12 +1,12 @@
 """What kinds of data have in common that come as tables or texts in files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.data.files import find_file, only_file, open_table, read_pairs, read_texts
 from regard.data.rows import Rows
-from regard.data.table_format import TableFormat, find_format, table_options
+from regard.data.table_format import TableFormat, TableOptions, find_format, table_options
 from regard.data.table_reading import TableReading, reading_of
 from regard.modalities.run_parts import RunPlan, TableColumns
 from regard.modalities.splits import SPLITS
@@ -28,28 +28,39 @@ def paths_of(plan: RunPlan) -> dict[str, list[Path]]:
     return {split: [find_file(name, plan.base) for name in names] for split, names in given.items() if names}
 
 
-class Tables:
-    """The tables of a run's splits, and how they were understood."""
+class Reading(NamedTuple):
+    columns: TableColumns
+    options: TableOptions
 
-    def __init__(self, plan: RunPlan, read: TableColumns) -> None:
-        self.options, self.columns, self.roles = table_options(plan.data), read.columns, read.roles
+
+class Tables:
+    """The tables of a run's splits, and how they were understood. Test data from elsewhere has columns of its own."""
+
+    def __init__(self, plan: RunPlan, columns: Callable[[Any], TableColumns]) -> None:
+        self.plan, self.columns_of = plan, columns
         self.found: list[TableReading] = []
 
     def open(self, split: str, files: Sequence[Path]) -> Rows:
-        path = only_file(files)
-        form = find_format(path, self.columns, self.roles, self.options)
-        return self.told(split, path, form, open_table(path, self.columns, form))
+        path, (columns, options) = only_file(files), self.reading(split)
+        form = find_format(path, columns.columns, columns.roles, options)
+        return self.told(split, path, form, open_table(path, columns.columns, form))
 
     def open_pairs(self, split: str, files: Sequence[Path]) -> Rows:
-        rows, (form, *_) = read_pairs(files, self.columns, self.options)
+        columns, options = self.reading(split)
+        rows, (form, *_) = read_pairs(files, columns.columns, options)
         return self.told(split, files[0], form, rows)
 
     def open_texts(self, split: str, files: Sequence[Path]) -> Rows:
-        path = only_file(files)
-        rows, form = read_texts(path, self.columns[0], self.options)
+        path, (columns, options) = only_file(files), self.reading(split)
+        rows, form = read_texts(path, columns.columns[0], options)
         return self.told(split, path, form, rows)
 
     def told(self, split: str, path: Path, form: TableFormat, rows: Rows) -> Rows:
-        columns = self.columns if form.kind != "text" else ()
-        self.found.append(reading_of(split, path, form, rows, columns, self.roles))
+        read = self.reading(split).columns
+        columns = read.columns if form.kind != "text" else ()
+        self.found.append(reading_of(split, path, form, rows, columns, read.roles))
         return rows
+
+    def reading(self, split: str) -> Reading:
+        data = self.plan.data if split != "test" or self.plan.tested is None else self.plan.tested
+        return Reading(self.columns_of(data), table_options(data))

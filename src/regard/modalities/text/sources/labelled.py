@@ -64,7 +64,7 @@ def columns(data: Any) -> TableColumns:
 def open_labelled(plan: RunPlan) -> OpenedData:
     """The labels are those of train. Where few rows are asked for, they are drawn after a part was held out."""
     data, paths = plan.data, paths_of(plan)
-    tables = Tables(plan, columns(data))
+    tables = Tables(plan, columns)
     train = LabelledTexts(tables.open("train", paths["train"]))
     tolerated_rows(train, data.bad, "data.train")  # of bad rows, the labels are not known
     if len(train.names) < 2:

@@ -53,7 +53,7 @@ def columns(data: Any) -> TableColumns:
 
 
 def open_pairs(plan: RunPlan) -> OpenedData:
-    tables = Tables(plan, columns(plan.data))
+    tables = Tables(plan, columns)
     splits: dict[str, Rows] = {split: tables.open_pairs(split, files) for split, files in paths_of(plan).items()}
     return check_splits(splits, plan.data.bad, plan.data.share, plan.seed, tables=tables.found)
 

@@ -56,7 +56,7 @@ def open_text(plan: RunPlan) -> OpenedData:
     data = plan.data
     if data.unit == "text":
         return open_whole(plan)
-    tables = Tables(plan, columns(data))
+    tables = Tables(plan, columns)
     splits: dict[str, Rows] = {split: tables.open_texts(split, files) for split, files in paths_of(plan).items()}
     return check_splits(splits, data.bad, data.share, plan.seed, tables=tables.found)
 

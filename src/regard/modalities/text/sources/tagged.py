@@ -71,4 +71,14 @@ def example(folder: Path) -> dict[str, Any]:
 
 
 ONCE = {"encoding": BEFORE["encoding"]}
-KIND = DataKind(TaggedFiles, ("text",), open_tagged, TEXT_PREPARATION, texts_of, PATHS, example=example, before=ONCE)
+KIND = DataKind(
+    TaggedFiles,
+    ("text",),
+    open_tagged,
+    TEXT_PREPARATION,
+    texts_of,
+    PATHS,
+    example=example,
+    before=ONCE,
+    store="regard.modalities.text.tagged_storing:store_tagged",
+)
