@@ -46,7 +46,11 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "10.3c": {"losses.Performer alone": [[1.9] * 11] * 3, "losses.swapped": [[2.5] + [1.86] * 10] * 3},
     "10.3d": {"rivals.Reformer.losses": [[1.0] * 11] * 3, "rivals.Linformer.losses": [[1.0] * 11] * 3},
     "10.4b": {"last.random + vanilla": [1.7] * 3},
-    "10.5d": {"windows.1": 0.69},
+    "10.5d": {
+        "softmax": [0.68] * 3,
+        "windows": [[0.7, 0.69, 0.68, 0.65]] * 3,
+        "whole matrices": [[0.9, 0.8, 0.7, 0.69]] * 3,
+    },
     "10.5e": {"losses.64 sums": [0.63, 0.81, 0.88]},
     "10.8b": {
         "ways.8 slots, all write.right": [0.88] * 3,

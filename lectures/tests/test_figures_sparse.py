@@ -68,7 +68,12 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("parameters.128", 4096),
         ("parameters.256", 65536),
     ],
-    "10.5d": [("softmax", 9.0), ("windows.2", 9.0), ("whole matrices.2", 9.0), ("softmax", 0.1)],
+    "10.5d": [
+        ("softmax", [9.0] * 3),
+        ("windows", [[0.9, 0.8, 9.0, 0.6]] * 3),
+        ("whole matrices", [[0.9, 0.8, 9.0, 0.6]] * 3),
+        ("softmax", [0.1] * 3),
+    ],
     "10.5e": [
         ("losses.64 windows.1", 9.0),
         ("losses.64 windows.-1", 9.0),

@@ -63,9 +63,9 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
     ],
     "5.6b": [
         ("late token, none.weights", 1000),
-        *((f"{name}.right", [0.1, 0.1]) for name in layer_scale.WAYS),
-        ("first token, none.right", [0.99, 0.99]),
-        ("late token, none.right", [0.99, 0.99]),
+        *((f"{name}.right", [0.1] * 3) for name in layer_scale.WAYS),
+        ("first token, none.right", [0.99] * 3),
+        ("late token, none.right", [0.99] * 3),
     ],
     "5.6c": [
         ("right", 0.1),
@@ -165,7 +165,7 @@ def test_every_check_can_fail(name: str) -> None:
     ("name", "path", "value", "now"),
     [
         ("5.2b", "with a non-local block.right", [0.95, 0.5, 0.5], "partly"),
-        ("5.6b", "late token, LayerScale.right", [0.9, 0.9], "confirmed"),
+        ("5.6b", "late token, LayerScale.right", [0.9] * 3, "confirmed"),
         ("5.6c", "on garment", [0.9] * 4, "confirmed"),
         ("5.7d", "Swin.right", [0.45] * 3, "contradicted"),
         ("5.7e", "measured.Swin.right", 0.99, "confirmed"),

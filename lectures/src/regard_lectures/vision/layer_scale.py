@@ -29,12 +29,12 @@ EXPECTED = (
     "no worse than one that is there first."
 )
 FOUND = (
-    "LayerScale wins 3.6 points with the token first and 1.8 with a late one, in 2 of 2 starts; a late token loses "
-    "2.3 points, in 2 of 2."
+    "LayerScale wins 3.0 to 3.6 points with the token first and 1.0 to 1.4 with a late one, in 3 of 3 starts; a late "
+    "token loses 2.1 to 2.4 points, in 3 of 3."
 )
-COST = 1500.0
+COST = 1300.0
 SEED = 0
-SEEDS = range(2)
+SEEDS = range(3)
 
 DEPTH, LOOKS = 24, 2
 COURSE = Course("garments", steps=1200)
