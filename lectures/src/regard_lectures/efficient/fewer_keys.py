@@ -24,7 +24,7 @@ EXPECTED = (
     "a small gap to exact attention."
 )
 FOUND = (
-    "64 sums have 0.994, 1.074 and 1.099 times the loss of softmax by windows and 1.039, 1.145 and 1.187 times by whole "
+    "64 sums have 0.994, 1.074 and 1.099 times the loss of softmax by windows and 1.039, 1.145, 1.187 times by whole "
     "matrices, a small gap in 1 of 3 starts; the loss falls with each doubling of whole matrices in 3 of 3 starts, of "
     "windows in none, where 32 are 0.000 to 0.016 nats worse than 16."
 )
