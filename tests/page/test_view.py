@@ -86,6 +86,7 @@ def test_changes_put_the_new_answer_beside_the_old_one(open_page: Open):
     assert page.locator(".echo del").count() > 0
     page.click(".intervene .switch")
     until(page, "document.querySelector('.tile[data-off]')")
+    until(page, "location.hash.includes('h.decoder.1.cross.2')")  # the address follows a moment later
     assert hash_of(page)["changes"] == "t.source.7~h.decoder.1.cross.2"
     page.focus(".intervene input[type=range]")
     page.keyboard.press("ArrowRight")

@@ -246,7 +246,7 @@ def test_odd_ids_are_not_found(client, place, name) -> None:
 
 
 def test_the_package_has_no_page_of_another_kind() -> None:
-    assert {Path(name).suffix for name in pages.known()} <= set(pages.KINDS)
+    assert {Path(name).suffix for name in pages.known()} <= set(pages.MEDIA_TYPES)
     assert Path(regard.__file__).parent in pages.FOLDER.parents
 
 

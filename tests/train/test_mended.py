@@ -220,7 +220,7 @@ def test_of_a_large_folder_names_sizes_tables_and_some_images(tmp_path: Path, mo
         (("model.name=gpt-small",), "model.name: a gpt model cannot be trained to translate"),
         (("model.name=vit-tiny",), "model.name: a vit model cannot be trained to translate"),
         (("data.rows=10000000000000",), "10000000000000 is too large"),
-        (("data={kind='pairs', train='a.tsv'}",), 'write ["a.tsv"]'),
+        (("data={kind='pairs', train=7}",), "7 is not a list of strings"),
     ],
 )
 def test_refused_in_words(

@@ -11,6 +11,8 @@ from .synonyms import meant_by_activation, meant_in_model
 
 T = TypeVar("T")
 
+# Of most models: who writes one of them to a model that has none means no other key that looks like it.
+STANDARD_KEYS = ("dim", "depth", "heads", "length", "vocab", "classes", "hidden", "image", "patch", "channels")
 LARGEST = 1 << 40  # no honest size is larger; a lie should fail here, not in an allocation
 LIKE = 0.74  # how like a name must be, to be suggested
 MOST_PROBLEMS = 100  # problems that need not all be told
@@ -37,7 +39,7 @@ def config_problems(kind: type, data: Mapping[str, Any]) -> list[str]:
         if key not in known:
             hint = (
                 meant_in_model(str(key), known)
-                or closest_name(str(key), [name for name in known if fits_type(value, hints[name])])
+                or closest_name(str(key), () if key in STANDARD_KEYS else known)
                 or f"; valid keys are {', '.join(known)}"
             )
             problems.append(f"unknown key {show_value(str(key))}{hint}")
