@@ -5,9 +5,9 @@ import json
 
 import torch
 
-from . import core, vision
+from . import core, drawing, vision
 
-ALL = core.ALL | vision.ALL
+ALL = core.ALL | vision.ALL | drawing.ALL
 
 
 def main() -> None:

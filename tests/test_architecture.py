@@ -18,6 +18,7 @@ LAYERS = [
     "plugins",
     "tables",
     "nn",
+    "sample",
     "models",
     "zoo",
     "decode",
@@ -30,8 +31,20 @@ LAYERS = [
     "train",
     "look",
 ]
-LAYERS += ["modalities", "model", "building", "provenance", "descriptions", "unfinished", "folders", "export_check"]
-LAYERS += ["adapting", "swapping", "run", "comparison", "api", "figures", "serve", "contracts", "cli", "__main__"]
+LAYERS += ["modalities", "model", "building", "provenance", "descriptions", "unfinished", "pipelines", "folders"]
+LAYERS += [
+    "export_check",
+    "adapting",
+    "swapping",
+    "run",
+    "comparison",
+    "api",
+    "figures",
+    "serve",
+    "contracts",
+    "cli",
+    "__main__",
+]
 # A distribution beside the library sees of it what stands above this layer; the library sees nothing of it.
 BESIDE = {"regard_lectures": "comparison"}
 # Also for TYPE_CHECKING: what a type needs, a reader needs. Only the package's own lazy names are free.
@@ -56,7 +69,7 @@ MAY_NAME = {
     ("export_check.py", "text"): "a library with tokenizers is asked a text, any other random numbers",
     ("export_check.py", "tag"): "that library has to be told that a text is cut into words already",
 }
-COMMANDS_OF_ONE_MODALITY = {"demo", "complete"}  # beside the verbs: each is a command of texts
+COMMANDS_OF_ONE_MODALITY = {"demo", "complete", "fid"}  # beside the verbs: commands of texts, and one of images
 
 FOR_DEVELOPERS = {"parity", "bench", "dev"}
 UNSAFE_MODULES = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}

@@ -19,6 +19,7 @@ from regard.decode.settings import GREEDY
 from regard.errors import InputError, Notice
 from regard.interop import reopening
 from regard.look.examples import Example
+from regard.modalities.pipelines import check_pipeline, is_pipeline
 from regard.model import Model
 from regard.models.probing import answers_of, as_floats, random_inputs
 from regard.storage.documents import read_json
@@ -67,6 +68,8 @@ class ExportQuestion:
 def check_export(model: Model, folder: Path) -> ExportCheck:
     """Open an exported folder where its library is installed, in a process of its own. What differs is an error."""
     library = library_of(folder)
+    if library == "diffusers":
+        return ExportCheck(library, **check_pipeline(model, folder))
     if find_spec(library) is None:
         return ExportCheck(library, skipped=f"{library} is not installed")
     with warnings.catch_warnings():
@@ -183,6 +186,8 @@ def numbers_apart(ours: Mapping[str, Tensor], theirs: Sequence[Tensor]) -> list[
 
 def library_of(folder: Path) -> str:
     """Whose format a folder is in."""
+    if is_pipeline(folder):
+        return "diffusers"
     return "timm" if "architecture" in read_json(folder / "config.json") else "transformers"
 
 

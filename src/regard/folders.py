@@ -14,9 +14,11 @@ from regard.descriptions import DESCRIPTION, description_of, filled, load_ours
 from regard.errors import InputError
 from regard.interop.converted import Read
 from regard.interop.rules import check_tensors
+from regard.modalities.pipelines import WRITTEN, is_pipeline, write_pipeline
 from regard.modalities.processor import ForeignFolder, MissingProcessor, ProcessorFolder
 from regard.modalities.processors import PROCESSORS, kind_for
 from regard.model import Model
+from regard.pipelines import converted_pipeline, load_pipeline
 from regard.storage.atomic import save_folder as write_folder
 from regard.storage.documents import json_bytes, read_json
 from regard.storage.tensors import open_weights, widened_dtype
@@ -52,6 +54,8 @@ def load(model: str | Path) -> Model:
             return load_unfinished(folder)
         tell_if_prolonged(folder)
         return load(folder / "model")
+    if is_pipeline(folder):
+        return load_pipeline(folder)
     if (folder / "config.json").exists():
         weights, said = open_weights(folder), read_json(folder / "config.json")
         return load_theirs(folder, said, weights.shapes(), lambda names: weights.only(names).read(torch.float32))
@@ -121,7 +125,7 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
     safe = source.is_dir() and any(
         x.name.endswith((".safetensors", ".safetensors.index.json")) for x in source.iterdir()
     )
-    if not safe and not (source / "config.json").exists():
+    if not safe and not (source / "config.json").exists() and not is_pipeline(source):
         raise InputError(
             "not a model folder of another library" if source.is_dir() else "folder not found",
             where=str(source),
@@ -129,6 +133,8 @@ def convert(source: str | Path, out: str | Path) -> list[str]:
         )
     if (source / "regard.json").exists():
         model = load_ours(source, changed=True)
+    elif is_pipeline(source):
+        model = converted_pipeline(source, Path(out))
     elif safe:
         model = load(source)
     else:
@@ -167,6 +173,8 @@ def export(model: Model | str | Path, out: str | Path, to: str | None = None) ->
     if to is not None and to not in LIBRARIES:
         raise InputError("unknown export format", got=to, expected=" or ".join(LIBRARIES))
     loaded = model if isinstance(model, Model) else load(model)
+    if loaded.family in WRITTEN and to in (None, "hf"):
+        return not_finite(write_pipeline(loaded, checked_state(loaded), Path(out)))
     theirs = export_checkpoint(loaded.family, loaded.config, checked_state(loaded), loaded.symbols, loaded.labels, to)
     folder = ForeignFolder(theirs.config, {}, FAMILIES[loaded.family], loaded.symbols, theirs.generation)
     if loaded.processor is not None:

@@ -14,6 +14,7 @@ from regard.look.examples import Example
 from regard.look.short_repr import BriefRepr
 from regard.look.trace import Trace
 from regard.modalities.inputs import Picture
+from regard.modalities.labels.told import with_labels
 from regard.modalities.looking import output_and_maps, trace_inputs
 from regard.modalities.processor import MissingProcessor, Processor
 from regard.modalities.verbs import example_maker, require_verb, run_verb
@@ -23,6 +24,8 @@ from regard.zoo import FAMILIES
 if TYPE_CHECKING:
     from regard.modalities.boxes.detector import Detections
     from regard.modalities.captions.runners import ImageDescription
+    from regard.modalities.drawing.drawer import DrawnImage
+    from regard.modalities.drawing.settings import Drawing
     from regard.modalities.images.classifier import ImageClassification
     from regard.modalities.series.forecaster import SeriesForecast
     from regard.modalities.text.processor import Text
@@ -93,14 +96,9 @@ class Model(BriefRepr):
         return text_processor(self)
 
     def translate(
-        self,
-        texts: str | Sequence[str],
-        *,
-        decoding: Decoding | None = None,
-        look: str | None = None,
-        first: int = 0,
+        self, texts: str | Sequence[str], *, decoding: Decoding | None = None, look: str | None = None, first: int = 0,
         progress: "Progress | None" = None,
-    ) -> "Translation | list[Translation]":
+    ) -> "Translation | list[Translation]":  # fmt: skip
         """Translate one text or several; ``look`` adds attention maps, ``first`` is the first text's sampling index."""
         return run_verb(self, "translate", texts, given_or(decoding, Decoding()), look, first, progress)
 
@@ -118,15 +116,9 @@ class Model(BriefRepr):
         return stream_text(self, prompt, given_or(decoding, GREEDY))
 
     def prompt(
-        self,
-        query: str,
-        *,
-        examples: Sequence[tuple[str, str]] = (),
-        instruction: str = "",
-        choices: Sequence[str] = (),
-        calibrated: bool = False,
-        decoding: Decoding | None = None,
-    ) -> "PromptedAnswer":
+        self, query: str, *, examples: Sequence[tuple[str, str]] = (), instruction: str = "",
+        choices: Sequence[str] = (), calibrated: bool = False, decoding: Decoding | None = None,
+    ) -> "PromptedAnswer":  # fmt: skip
         """Answer a query by few-shot prompting. No weights change; the result has their SHA-256 as evidence."""
         from regard.modalities.text.runners import answer_prompt
 
@@ -134,14 +126,17 @@ class Model(BriefRepr):
         return answer_prompt(self, query, examples, instruction, choices, calibrated, given_or(decoding, GREEDY))
 
     @overload
-    def classify(self, inputs: Picture) -> "TextClassification | ImageClassification": ...  # type: ignore[overload-overlap]
+    def classify(  # type: ignore[overload-overlap]
+        self, inputs: Picture, *, labels: Sequence[str] | None = None
+    ) -> "TextClassification | ImageClassification": ...
     @overload
     def classify(
-        self, inputs: Sequence[Picture | tuple[str, str]]
+        self, inputs: Sequence[Picture | tuple[str, str]], *, labels: Sequence[str] | None = None
     ) -> "list[TextClassification] | list[ImageClassification]": ...
-    def classify(self, inputs: Any) -> Any:
-        """Classify one text, pair of texts or image (a file, a PIL image or an array of uint8), or several."""
-        return run_verb(self, "classify", inputs)
+    def classify(self, inputs: Any, *, labels: Sequence[str] | None = None) -> Any:
+        """Classify one text, pair of texts or image (a file, a PIL image or an array of uint8), or several; clip takes
+        its ``labels`` here."""
+        return run_verb(with_labels(self, labels), "classify", inputs)
 
     @overload
     def detect(self, images: Picture, *, threshold: float = 0.5) -> "Detections": ...  # type: ignore[overload-overlap]
@@ -176,6 +171,10 @@ class Model(BriefRepr):
     def forecast(self, series: Any, *, steps: int | None = None) -> "list[SeriesForecast]":
         """Forecast the time series in a CSV file, or a list of values: quantiles for ``steps`` time steps ahead."""
         return run_verb(self, "forecast", series, steps)
+
+    def draw(self, given: Any = None, *, how: "Drawing | None" = None) -> "list[DrawnImage]":
+        """Draw images of a text, or of noise by a seed; ``how`` says how many and in which way."""
+        return run_verb(self, "draw", given, how)
 
     def named_modules(self) -> Iterator[tuple[str, nn.Module]]:
         return self.net.named_modules()

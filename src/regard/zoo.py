@@ -53,7 +53,10 @@ FAMILIES = Families(
         "mixer": "regard.models.mixer:FAMILY",
         "resnet": "regard.models.resnet:FAMILY",
         "detr": "regard.models.detr:FAMILY",
+        "autoencoder": "regard.models.autoencoder:FAMILY",
         "captioner": "regard.models.captioner:FAMILY",
+        "cliptext": "regard.models.cliptext:FAMILY",
+        "clip": "regard.models.clip:FAMILY",
         "perceiver": "regard.models.perceiver:FAMILY",
         "perceiverlm": "regard.models.perceiverlm:FAMILY",
         "workspace": "regard.models.workspace:FAMILY",
@@ -61,6 +64,9 @@ FAMILIES = Families(
         "forecaster": "regard.models.forecaster:FAMILY",
         "seriesrnn": "regard.models.seriesrnn:FAMILY",
         "serieslinear": "regard.models.serieslinear:FAMILY",
+        "diffusion": "regard.models.diffusion:FAMILY",
+        "transgan": "regard.models.transgan:FAMILY",
+        "convgan": "regard.models.convgan:FAMILY",
     },
 )
 

@@ -60,8 +60,32 @@ SMALL: dict[str, Any] = {
     "fine_hidden": 10,
     "horizon": 4,
     "kernel": 3,
+    "noise": 8,
+    "bound": "none",  # or what it makes could not be any number
+    "text_dim": 16,
+    "text_depth": 2,
+    "text_heads": 4,
+    "text_hidden": 24,
 }
-OWN = {"volo": {"image": 24}}  # of whose tokens four become one
+OWN = {
+    "volo": {"image": 24},  # of whose tokens four become one
+    "unet": {"multipliers": (1, 2), "attended": (0, 1), "norm_groups": 4, "context": 6},
+    "diffusion": {
+        "text": {"dim": 8, "depth": 1, "heads": 2, "hidden": 12},
+        "denoiser": {
+            "kind": "unet",
+            "dim": 8,
+            "multipliers": [1, 2],
+            "depth": 1,
+            "attended": [0, 1],
+            "heads": 2,
+            "norm_groups": 4,
+        },
+        "autoencoder": {"latent": 2, "dim": 8, "multipliers": [1, 2], "depth": 1, "scale": 1.0, "norm_groups": 4},
+        "times": 10,
+    },
+    "autoencoder": {"multipliers": (1, 2), "norm_groups": 4, "latent": 4, "scale": 1.0},
+}
 
 
 STAGES = 2  # of families whose sizes are told stage by stage
@@ -92,6 +116,7 @@ def net(family: str, **changes: Any) -> nn.Module:
 ASKED: dict[tuple[str, str], list[str]] = {
     ("gpt", "attention"): ["causal"],
     ("switchlm", "attention"): ["causal"],
+    ("cliptext", "attention"): ["causal"],
     ("reformer", "attention"): ["causal"],
     ("transformer", "attention"): ["causal", "length"],
     ("t5", "attention"): ["causal", "bias", "length"],
@@ -103,10 +128,12 @@ ASKED: dict[tuple[str, str], list[str]] = {
     ("switch", "cross"): ["context", "length"],
     ("forecaster", "attention"): ["causal", "length"],
     ("forecaster", "cross"): ["context", "length"],
+    ("unet", "cross"): ["context", "length"],
     ("rnn", "attention"): ["context", "length"],
     ("swin", "attention"): ["bias"],
     ("swinv2", "attention"): ["bias"],
     ("levit", "attention"): ["bias"],
+    ("transgan", "attention"): ["bias"],
 }
 # (family, config key, mechanism): "attention" and whatever else in a config picks one
 SITES = [
@@ -123,7 +150,20 @@ SERVED = [site for site in SITES if not refuses(site[2], *ASKED.get(site[:2], []
 # blocks are those of another with the first alone; all else, and variants of a mechanism, is for the slow tests.
 WIDELY = ("gpt", "bert", "transformer")
 KINDS = ("softmax", "additive", "local", "linformer", "performer", "lsh", "synthesizer", "fourier", "workspace")
-DERIVED = ("switch", "switchlm", "perceiverlm", "swinv2", "levit", "deit", "cait", "volo", "captioner", "forecaster")
+DERIVED = (
+    "switch",
+    "switchlm",
+    "perceiverlm",
+    "swinv2",
+    "levit",
+    "deit",
+    "cait",
+    "volo",
+    "captioner",
+    "forecaster",
+    "transgan",
+    "clip",
+)
 
 
 def by_speed(sites: Sequence[tuple[str, ...]]) -> list[Any]:

@@ -53,7 +53,8 @@ def test_recorded_maps_are_the_explicit_ones(family: str, key: str, name: str, m
         q, k, v, weights, mixed = (
             seen[f"{place}.{tap}"][0] for tap in ("queries", "keys", "values", "weights", "mixed")
         )
-        causal = family in ("gpt", "switchlm", "reformer") or (place.startswith("decoder") and place.endswith("mixer"))
+        decoding = place.startswith("decoder") and place.endswith("mixer") and family != "autoencoder"
+        causal = family in ("gpt", "switchlm", "reformer", "cliptext") or place.startswith("text.") or decoding
         mask, side = CAUSAL if causal else ALL, place.partition(".")[0]
         learned = hasattr(model, f"{side}_bias") and place.endswith("mixer")  # T5's
         bias = getattr(model, f"{side}_bias")(mask) if learned else None
@@ -241,6 +242,9 @@ def test_maps_have_names_and_axes(family: str) -> None:
                 assert axis.size in (given["values"].shape[1], model.config.horizon)
             elif axis.kind in ("latents", "query", "class"):
                 assert axis.size == {"latents": 5, "query": 1, "class": 1}[axis.kind]
+            elif family == "transgan":  # whose grids grow
+                side = 8 if "stages.1" in name else 4
+                assert (axis.kind, axis.grid, axis.cut.grid) == ("image", (side, side), (side, side))
             elif hasattr(model.net, "stages"):
                 assert axis.kind == "image"
                 coarse = 1 if "stages.1" in name and not (axis is found.columns and "shrink" in name) else 2
@@ -249,7 +253,7 @@ def test_maps_have_names_and_axes(family: str) -> None:
             elif family == "perceiver":
                 assert (axis.kind, axis.grid) == ("image", (8, 8))
             else:
-                side = 2 if family != "volo" else 6 if name.startswith("outlookers") else 3
+                side = {"volo": 6 if name.startswith("outlookers") else 3, "autoencoder": 4}.get(family, 2)
                 assert (axis.kind, axis.grid) == ("image", (side, side))
                 assert axis.special == axis.size - side**2
 

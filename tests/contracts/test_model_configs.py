@@ -74,6 +74,15 @@ OTHER: dict[str, Any] = {
     "fine_dim": 8,
     "fine_heads": 2,
     "quantiles": (0.5,),
+    "ending": "highest",
+    "text_dim": 32,
+    "text_heads": 2,
+    "text_activation": "tanh",
+    "text_attention": "dot",
+    "multipliers": (1, 3),
+    "norm_groups": 8,
+    "attended": (1,),
+    "projection": "linear",
 }
 # What a key needs beside it to mean anything.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -92,6 +101,16 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 # Keys that say something of training alone.
 TRAINING = ("capacity", "jitter", "backbone_norm")
+# Of what others do with a net, and of attentions that need a length: tests/models/test_autoencoder.py.
+ELSEWHERE = {("autoencoder", "scale"), ("autoencoder", "shift"), ("autoencoder", "image"), ("unet", "image")}
+# Of what drawing and its training do with a net, and of tables of its parts: tests/models/test_diffusion.py.
+DRAWN_WITH = ("padding", "filler", "prediction", "schedule", "times", "first", "last", "terminal")
+ELSEWHERE |= {
+    ("diffusion", key) for key in (*DRAWN_WITH, "image", "text", "denoiser", "autoencoder", "given", "sampling")
+}
+KEYS = [(name, field.name) for name in FAMILIES for field in fields(config(name))]
+# In a net that has as many blocks in each level; that they are so many: tests/models/test_autoencoder.py.
+BLOCKS = [name for name in FAMILIES if hasattr(config(name), "depth") and not hasattr(config(name), "multipliers")]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -281,7 +300,7 @@ def plain_net(family: str, beside: tuple[tuple[str, Any], ...]) -> Plain:
     return Plain(config(family, **dict(beside)), model, shapes, given, made)
 
 
-@pytest.mark.parametrize(("family", "key"), [(name, field.name) for name in FAMILIES for field in fields(config(name))])
+@pytest.mark.parametrize(("family", "key"), [key for key in KEYS if key not in ELSEWHERE])
 def test_no_key_is_ignored(family: str, key: str) -> None:
     """Each key changes the weights that a model has, or what it makes of them."""
     beside = {name: value for name, value in BESIDE.get(key, {}).items() if hasattr(config(family), name)}
@@ -310,7 +329,7 @@ def test_no_key_is_ignored(family: str, key: str) -> None:
         )
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if hasattr(config(family), "depth")])
+@pytest.mark.parametrize("family", BLOCKS)
 def test_depth(family: str) -> None:
     for depth in (1, 3):
         model = net(family, depth=depth)
@@ -320,7 +339,7 @@ def test_depth(family: str) -> None:
         assert stacks or family == "workspace"  # one layer, applied again and again
         others = {name: x for name, x in vars(model.config).items() if isinstance(x, int)}  # which have their own key
         for name, stack in stacks.items():
-            assert len(stack) == others.get(name, others.get(f"{name}_depth", depth))
+            assert len(stack) == others.get(name, others.get(f"{name.removesuffix('.blocks')}_depth", depth))
     assert len(net("transformer", depth=3, decoder_depth=1).decoder) == 1
     if family in ATTENDING:
         with pytest.raises(ValueError, match="empty list"):

@@ -46,6 +46,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "vit, representation": ("vit-tiny", {"depth": 1, "representation": 24}),
     "vit, bare": ("vit-tiny", {"depth": 1, "classes": 0, "qkv_bias": False}),
     "captioner": ("captioner-tiny", {"depth": 1, "decoder_depth": 1}),
+    "cliptext": ("cliptext-tiny", {"depth": 1}),
+    "cliptext, joint": ("cliptext-tiny", {"depth": 1, "joint": 7, "classes": 3}),
+    "clip": ("clip-tiny", {"depth": 1, "text_depth": 1}),
     "deit": ("deit-tiny", {"depth": 1}),
     "deit, one head": ("deit-tiny", {"depth": 1, "pool": "class", "qkv_bias": False}),
     "cait": ("cait-xxs24", {"depth": 1, "looks": 1}),
@@ -81,6 +84,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "forecaster": ("forecaster-small", {"depth": 1, "decoder_depth": 2}),
     "seriesrnn": ("series-lstm", {}),
     "serieslinear": ("series-linear", {}),
+    "transgan": ("transgan-cifar", {"depth": (1, 1)}),
+    "transgan, pixel norm": ("transgan-tiny", {"depth": (1, 1), "token_norm": "pixel", "qkv_bias": False}),
+    "convgan": ("convgan-mnist", {}),
     "transformer": ("transformer-small", {"depth": 1}),
     "transformer, pre": ("transformer-small", {"depth": 1, "norm": "pre"}),
     "transformer, admin": ("transformer-small", {"depth": 1, "norm": "admin"}),
@@ -92,6 +98,13 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "recurrent": ("lstm", {}),
     "recurrent, conditioned and tied": ("gru", {"tied": True, "hidden": 256, "condition": 8, "depth": 2}),
     "recurrent, tags from both ends": ("bilstm", {}),
+    "diffusion": ("diffusion-tiny", {}),
+    "diffusion, transformer": (
+        "diffusion-tiny",
+        {"autoencoder": {}, "denoiser": {"kind": "dit", "dim": 16, "depth": 1, "heads": 2, "hidden": 24, "waves": 8}},
+    ),
+    "autoencoder": ("autoencoder-tiny", {}),
+    "autoencoder, not mixed": ("autoencoder-tiny", {"multipliers": (1, 2), "mixed": False, "depth": 2}),
     "transformer, output bias": ("transformer-small", {"depth": 1, "decoder_depth": 2, "output_bias": True}),
 }
 

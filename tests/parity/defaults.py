@@ -27,7 +27,11 @@ ARCHITECTURES += [*cait.SIZES, *volo.SIZES, *mixer.SIZES, *levit.NAMES]
 def reference_defaults() -> dict[str, Any]:
     """The whole table."""
     known = transformers.CONFIG_MAPPING
-    kinds = [name for name in [*CHECKPOINT_FORMATS, "timm_backbone"] if name in known and name not in READ_ONLY]
+    kinds = [
+        name
+        for name in [*CHECKPOINT_FORMATS, "timm_backbone", "clip_vision_model"]
+        if name in known and name not in READ_ONLY
+    ]
     found: dict[str, Any] = {
         "transformers": version("transformers"),
         "timm": version("timm"),

@@ -114,6 +114,18 @@ def reformer(net: nn.Module, inputs: Inputs) -> Tensors:
     return {"logits" if net.config.head == "words" else "states": net(inputs["ids"], keys=inputs.get("keys"))}
 
 
+def cliptext(net: nn.Module, inputs: Inputs) -> Tensors:
+    states = net.features(inputs["ids"], inputs.get("keys"))
+    pooled = net.pooled(states, inputs["ids"], inputs.get("keys"))
+    made = {"pooled": pooled} if net.projection is None else {"embedding": net.projection(pooled)}
+    return {"states": states} | made
+
+
+def clip(net: nn.Module, inputs: Inputs) -> Tensors:
+    found = net(inputs["images"], inputs["ids"], keys=inputs.get("keys"))
+    return {"logits": found.logits(), "image": found.image, "text": found.text}
+
+
 OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "gpt": gpt,
     "bert": bert,
@@ -135,6 +147,8 @@ OURS: dict[str, Callable[[nn.Module, Inputs], Tensors]] = {
     "switch": switch,
     "switchlm": switchlm,
     "reformer": reformer,
+    "cliptext": cliptext,
+    "clip": clip,
 }
 LATENT = ("perceiver", "perceiverlm")  # whose layers are all run again, and have no row for each word
 BY_SOURCE = ("memory", "encoder.")  # what has a row for each source word, not for each target word
@@ -187,6 +201,7 @@ def at_real(tensors: Mapping[str, Tensor], inputs: Inputs, rows: int = 1) -> Ten
     found = {}
     for name, x in tensors.items():
         keys = inputs.get("source_keys" if name.startswith(BY_SOURCE) else "keys")
+        keys = None if name.startswith("image.") else keys  # of a tower that sees
         if keys is not None and x.ndim > 2:  # what has two axes is one vector for each sentence
             shape = [len(keys)] + [1] * (x.ndim - 1)
             shape[rows] = keys.shape[1]

@@ -221,6 +221,24 @@ def reformer(kind: str = "ReformerModelWithLMHead", **changes: Any) -> nn.Module
     return getattr(transformers, kind)(config)
 
 
+def clip_towers(end: int = 3, **changes: Any) -> dict[str, Any]:
+    """The configs of both, of widths that differ."""
+    text = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "hidden_size": 12, "intermediate_size": 18}
+    vision = {"image_size": 12, "patch_size": 4, "hidden_size": DIM, "intermediate_size": 28}
+    both = {"num_hidden_layers": 2, "num_attention_heads": HEADS} | changes
+    ids = {"eos_token_id": end, "bos_token_id": 2, "pad_token_id": 0}
+    return {"text_config": text | both | ids, "vision_config": vision | both, "projection_dim": 8}
+
+
+def clip(end: int = 3, **changes: Any) -> nn.Module:
+    return transformers.CLIPModel(transformers.CLIPConfig(**clip_towers(end, **changes)))
+
+
+def cliptext(kind: str = "CLIPTextModel", end: int = 3, **changes: Any) -> nn.Module:
+    sizes = clip_towers(end, **changes)["text_config"] | {"projection_dim": 8}
+    return getattr(transformers, kind)(transformers.CLIPTextConfig(**sizes))
+
+
 CASES: dict[str, Callable[[], nn.Module]] = {
     "gpt": gpt,
     "gpt-untied": lambda: gpt(tie_word_embeddings=False),
@@ -366,6 +384,11 @@ CASES: dict[str, Callable[[], nn.Module]] = {
     "reformer-learned": lambda: reformer(
         "ReformerModel", axial_pos_embds=False, axial_pos_shape=[64, 64], axial_pos_embds_dim=[64, 192], is_decoder=True
     ),
+    "cliptext": lambda: cliptext("CLIPTextModelWithProjection"),
+    "cliptext-bare": cliptext,
+    "cliptext-highest": lambda: cliptext(end=2, hidden_act="gelu", layer_norm_eps=1e-3, num_attention_heads=1),
+    "clip": clip,
+    "clip-highest": lambda: clip(end=2, num_hidden_layers=1, hidden_act="gelu"),
     "transformer-deep-decoder": lambda: marian(
         encoder_layers=1, decoder_layers=3, encoder_attention_heads=1, decoder_attention_heads=1
     ),

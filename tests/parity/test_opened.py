@@ -55,11 +55,14 @@ AUTO = [
 ]
 
 
+ALONE = ("cliptext",)  # a class that none of these knows, with its projection: see test_export.py
+
+
 def tokenizer(folder: Path) -> Any:
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in TIMM])
+@pytest.mark.parametrize("case", [case for case in CASES if case not in TIMM and case not in ALONE])
 def test_the_class_that_the_folder_names(case: str, tmp_path: Path) -> None:
     """It is found by the library itself, and gives the numbers of the model that came in and went out."""
     model = reference(case)

@@ -28,6 +28,7 @@ from regard.models.switchlm import SwitchLM
 from regard.models.transformer import Config, Transformer
 from regard.zoo import FAMILIES as ZOO
 from regard.zoo import catalog
+from tests.parity.diffusers_twins import measure_autoencoder
 from tests.parity.forecasting import measure_forecaster, measure_linear_forecasts, measure_recurrent_forecasts
 from tests.parity.ours import Run, difference, run
 from tests.parity.references import CASES, DIM, FAMILIES, HEADS, VOCAB, redraw
@@ -75,6 +76,8 @@ CLAIMS = {
     ),
     "vit": Claim("transformers", "ViTForImageClassification", {"pool": "class"}),
     "vit-timm": Claim("timm", "VisionTransformer", {"pool": "mean"}),
+    "cliptext": Claim("transformers", "CLIPTextModelWithProjection", {}),
+    "clip": Claim("transformers", "CLIPModel", {}),
     "deit": Claim("transformers", "DeiTForImageClassificationWithTeacher", {}),
     "cait": Claim("timm", "Cait", {"attention": "talking", "scaled": True}),
     "volo": Claim("timm", "VOLO", {"attention": "softmax"}),
@@ -84,6 +87,7 @@ CLAIMS = {
     "mixer": Claim("timm", "MlpMixer", {}),
     "resnet": Claim("transformers", "ResNetForImageClassification", {"stem": "large"}),
     "detr": Claim("transformers", "DetrForObjectDetection", {"stem": "large", "backbone_norm": "frozen"}),
+    "autoencoder": Claim("diffusers", "AutoencoderKL", {"attention": "softmax"}),
     "perceiver": Claim("transformers", "PerceiverForImageClassification", {"looks": 1, "pool": "query"}),
     "perceiverlm": Claim("transformers", "PerceiverForMaskedLM", {}),
     "workspace": Claim("torch", "nn.MultiheadAttention, the paper's equations around it", {"keep": None}),
@@ -97,6 +101,7 @@ CLAIMS = {
 def measure(name: str, folder: Path) -> dict[str, float]:
     """The largest differences over some variants, in float32, each relative to the largest number."""
     by_name = {
+        "autoencoder": measure_autoencoder,
         "rnn": measure_unrolled,
         "recurrent": measure_readers,
         "switchlm": measure_switches,

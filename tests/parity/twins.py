@@ -28,6 +28,12 @@ def batch(case: str, *, length: int = 7, padding: str = "none", seed: int = 1) -
         return {"images": torch.randn(2, 1 if case == "resnet-basic" else 3, 20, 28, generator=draw)}
     if FAMILIES[case] == "perceiver":
         return {"images": torch.randn(3, 3, 6, 6, generator=draw)}
+    if FAMILIES[case] in ("clip", "cliptext"):
+        ids, keys = tokens(length, padding, draw)
+        ids[:, 0] = 3 if length == 1 else 4  # the first end token counts, of which there may be more
+        ids[0, -1] = ids[1, min(2, length - 1)] = ids[2, 0] = 3
+        images = {"images": torch.randn(3, 3, 12, 12, generator=draw)} if FAMILIES[case] == "clip" else {}
+        return images | {"ids": ids} | some(keys=keys)
     if FAMILIES[case] in GRIDS:
         lone = ("swin-timm-bare", "swinv2-timm-bare", "levit-one-channel", "levit-timm-alone")
         small = {"swin-wide": 16, "levit-one-channel": 32}
@@ -101,6 +107,8 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
             out = model(inputs["images"], interpolate_pos_encoding=True, **see)
         outputs = some(logits=out.get("logits"), states=out.get("last_hidden_state"), pooled=out.get("pooler_output"))
         outputs |= some(label=out.get("cls_logits"), teacher=out.get("distillation_logits"))
+    elif family in ("clip", "cliptext"):
+        return run_clip(model, inputs, masks)
     elif family == "detr":
         with entering(inputs) as entered:
             out = model(inputs["images"], **see)
@@ -127,6 +135,29 @@ def run_reference(case: str, model: nn.Module, inputs: Inputs) -> Run:
             out = model(inputs["ids"], **segments, **masks, **places, **see)
         outputs = {"logits": out.logits} if family == "gpt" else of_bert(model, out)
     return Run(at_real(outputs, inputs), at_real(maps_of(out), inputs, rows=-2), entered)
+
+
+def run_clip(model: nn.Module, inputs: Inputs, masks: Inputs) -> Run:
+    """Both towers, or the one that reads. The embeddings of the whole are taken before they are normalised."""
+    see = {"output_attentions": model.config._attn_implementation == "eager"}
+    if "images" not in inputs:
+        with entering(inputs, model.get_input_embeddings()) as entered:
+            out = model(inputs["ids"], **masks, **see)
+        embeddings = some(embedding=out.get("text_embeds"), pooled=out.get("pooler_output"))
+        outputs = {"states": out.last_hidden_state} | embeddings
+        maps = {f"blocks.{i}.mixer": x.detach() for i, x in enumerate(out.get("attentions") or ())}
+        return Run(at_real(outputs, inputs), at_real(maps, inputs, rows=-2), entered)
+    with entering(inputs) as entered:
+        out = model(inputs["ids"], inputs["images"], **masks)
+        image, text = (
+            model.get_image_features(inputs["images"], **see),
+            model.get_text_features(inputs["ids"], **masks, **see),
+        )
+    outputs = {"logits": out.logits_per_image, "image": image.pooler_output, "text": text.pooler_output}
+    maps: Tensors = {}
+    for name, tower in (("image", image), ("text", text)):
+        maps |= {f"{name}.blocks.{i}.mixer": x.detach() for i, x in enumerate(tower.get("attentions") or ())}
+    return Run(outputs, at_real(maps, inputs, rows=-2), entered)
 
 
 def run_timm(family: str, model: nn.Module, inputs: Inputs) -> Run:
@@ -386,7 +417,7 @@ class Pair:
         for buffer in self.theirs.buffers():
             buffer.requires_grad_(False)  # a cast of it would be no leaf
         theirs = copy.deepcopy(self.theirs).double()
-        if self.family in ("vit", "deit", "swin") and self.case not in TIMM:
+        if self.family in ("vit", "deit", "swin", "clip", "cliptext") and self.case not in TIMM:
             theirs.set_attn_implementation("sdpa")
         if self.family == "perceiver" and self.ours.config.positions == "fourier":
             before = theirs.perceiver.input_preprocessor.position_embeddings

@@ -33,8 +33,12 @@ LEARNERS = {
     ("translate", ("text", "text")): "transformer",
     ("spans", ("text", "text")): "t5",
     ("describe", ("image", "text")): "captioner",
+    ("match", ("image", "text")): "clip",
     ("detect", ("image",)): "detr",
     ("forecast", ("series",)): "seriesrnn",
+    ("imitate", ("noise",)): "convgan",
+    ("draw", ("text", "noise")): "diffusion",
+    ("reconstruct", ("image",)): "autoencoder",
 }
 QUICK = {"mlp", "seriesrnn"}
 

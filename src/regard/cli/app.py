@@ -40,6 +40,7 @@ AFTER = {
     "look": "Show a model's answer and the attention map of each head in each layer.",
     "serve": "Serve the web page for inspecting models, and its HTTP API; local connections only by default.",
     "compare": "Compare attention mechanisms in one model: cost, training loss, and error against exact attention.",
+    "fid": "Compare two sets of images by the features that a network sees in them: FID, KID and Inception Score.",
     "models": "List the available models with their sizes, papers and reference implementations.",
     "convert": "Convert a published checkpoint to a regard model folder.",
     "export": "Export a model to another library's format.",

@@ -34,6 +34,7 @@ def run(
         ),
     ] = None,
     beside: Annotated[str | None, typer.Option(help="Second text, for a model that classifies pairs of texts.")] = None,
+    labels: Annotated[str, typer.Option(help="Labels, with commas between them, for a model such as clip.")] = "",
     top: Annotated[int, typer.Option(help="Number of most likely labels to print.")] = 1,
     column: Column = None,
     out: Out = None,
@@ -52,10 +53,11 @@ def run(
     check_out(out, *(inputs or ()))
     from regard.building import prepare
     from regard.folders import load
+    from regard.modalities.labels.told import with_labels
     from regard.modalities.media import MEDIA
     from regard.modalities.verbs import require_verb
 
-    loaded = prepare(load(model))
+    loaded = with_labels(prepare(load(model)), labels.split(",") if labels else None)
     require_verb(loaded, "classify")
     files = MEDIA[loaded.takes[0]].argument == "file"
     if files:

@@ -30,7 +30,7 @@ def run(
 
     Example: regard demo "Ida reads . Leo runs . Hugo cooks . Leo"
     """
-    from regard.cli.recall_demo import draw, recall
+    from regard.cli.recall_demo import draw_recall, recall
     from regard.errors import InputError
     from regard.folders import load
     from regard.look.terminal import heat_map_lines, map_width
@@ -47,7 +47,7 @@ def run(
         from regard.style import font_family
 
         with font_family():
-            draw(found).savefig(out)
+            draw_recall(found).savefig(out)
     german = translate.looked(sentence)
     verse = written()
     if as_json:

@@ -44,7 +44,7 @@ def recall(model: Model, story: str) -> Recalled:
     )
 
 
-def draw(found: Recalled) -> "Figure":
+def draw_recall(found: Recalled) -> "Figure":
     from regard import style  # the demo starts without matplotlib unless a picture is wanted
 
     sure = style.percent(found.probability, 1)

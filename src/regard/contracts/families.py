@@ -42,7 +42,7 @@ def inputs(row: Family, config: Any, batch: int = 3, n: int = 6) -> dict[str, Te
 
 def words(given: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The inputs that are ids of tokens."""
-    return {name: x for name, x in given.items() if not x.is_floating_point()}
+    return {name: x for name, x in given.items() if not x.is_floating_point() and x.ndim == 2}
 
 
 def sequences(given: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -7,7 +7,7 @@ Without it a row could be listed and yet not be trained, served or read by a len
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,7 +189,8 @@ def names_tasks(family: str) -> None:
 
 def data_for(task: str, row: Family) -> list[str]:
     """The kinds of data that serve a goal and are of what a family takes; examples can be written of the first."""
-    fitting = [name for name in batch_maker(task) if name in SOURCES and set(SOURCES[name].media) == set(row.takes)]
+    able = GOALS[task].can_read
+    fitting = [name for name in batch_maker(task) if name in SOURCES and able(row.takes, SOURCES[name].media)]
     return sorted(fitting, key=lambda name: SOURCES[name].example is None)
 
 
@@ -266,6 +267,7 @@ def trained(family: str, task: str, data: str = "") -> None:
         verbs = model.verbs()
         cannot = f"the model trained for {task!r} does not support this verb; its verbs: {', '.join(verbs) or 'none'}"
         demand(task not in VERBS or task in verbs, cannot)
+        model = replace(model, labels=model.labels or ("a dog", "cat"))  # which some are told when they are asked
         for verb in verbs:
             asked(model, verb, row)
         if row.axes:

@@ -173,7 +173,7 @@ def server_of(name: str) -> tuple[str, str]:
     for task in GOALS:
         if name in batch_maker(task):
             for family, row in FAMILIES.items():
-                if can_learn(family, task) and set(row.takes) == set(SOURCES[name].media):
+                if can_learn(family, task) and GOALS[task].can_read(row.takes, SOURCES[name].media):
                     return task, family
     media = ", ".join(SOURCES[name].media)
     raise BrokenError(

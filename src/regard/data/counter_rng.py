@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-ORDER, HOLDOUT, COLLATE, AUGMENT, MIX, SHAPES = range(6)  # each use has its own
+ORDER, HOLDOUT, COLLATE, AUGMENT, MIX, SHAPES, IMAGES = range(7)  # each use has its own
 WORD = 2**64
 
 

@@ -24,12 +24,13 @@ ACTIVATIONS = {
     "gelu_python_tanh": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
     "gelu_accurate": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",
     "tanh": "tanh",
 }
-THEIR_ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "silu": "silu", "tanh": "tanh"}
+THEIR_ACTIVATIONS = {x: x for x in ("gelu", "quick_gelu", "relu", "silu", "tanh")} | {"gelu_tanh": "gelu_new"}
 
 
 class ForeignConfig:

@@ -15,6 +15,8 @@ from . import (
     bert,
     blenderbot,
     cait,
+    clip,
+    cliptext,
     deit,
     detr,
     distilbert,
@@ -126,6 +128,16 @@ CHECKPOINT_FORMATS = Table[CheckpointFormat](
             "detr", detr.config, as_it_is, detr.rules, detr.export_config, {}, restate=norm_frozen
         ),
         detr.TIMM: CheckpointFormat("detr", detr.config_timm, as_it_is, detr.rules_timm, detr.export_timm, {}),
+        "clip": CheckpointFormat("clip", clip.config, as_it_is, clip.rules, clip.export_config, {}, clip.example),
+        cliptext.KIND: CheckpointFormat(
+            "cliptext",
+            cliptext.config,
+            cliptext.complete,
+            cliptext.rules,
+            cliptext.export_config,
+            cliptext.SYMBOLS,
+            cliptext.example,
+        ),
         "perceiver": CheckpointFormat(
             "perceiver", perceiver.images, as_it_is, perceiver.image_rules, perceiver.export_images, {}
         ),

@@ -28,6 +28,8 @@ CLASSES = {
     "Marian": "marian",
     "Blenderbot": "blenderbot",
     "Starcoder2": "starcoder2",
+    "CLIP": "clip",
+    "CLIPText": "clip_text_model",
 }
 GOES_ON = ("For", "Model", "LMHead", "DoubleHeads", "MT", "Encoder")
 PREFIXES = {"bert.": "bert", "albert.": "albert", "distilbert.": "distilbert"}  # of tensors

@@ -10,6 +10,7 @@ from tokenizers.processors import TemplateProcessing
 from regard.storage.documents import read_bytes, read_json
 from regard.storage.untrusted import quote_name, refuse_file
 
+from . import clip_tokens
 from .pieces import Pieces, around, read_llama2c, read_pieces, tokenizer_of
 from .special_tokens import SETTINGS, TokenSettings, add_special, add_tokens, read_token_settings
 
@@ -91,11 +92,15 @@ def byte_pairs(folder: Path, settings: TokenSettings, kind: str) -> Tokenizer:
         refuse_file(folder / "vocab.json", "the token ids are not consecutive integers from 0")
     lines = read_bytes(path).decode("utf-8", "replace").splitlines()
     merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-    of_letters: dict[str, Any] = {"unk_token": settings.word("unk", "<unk>"), "end_of_word_suffix": "</w>"}
+    unknown = settings.word("unk", clip_tokens.END if kind in clip_tokens.KINDS else "<unk>")
+    of_letters: dict[str, Any] = {"unk_token": unknown, "end_of_word_suffix": "</w>"}
+    ended = kind == "openai-gpt" or kind in clip_tokens.KINDS
     try:
-        model = models.BPE(vocabulary, [(a, b) for a, b in merges], **(of_letters if kind == "openai-gpt" else {}))
+        model = models.BPE(vocabulary, [(a, b) for a, b in merges], **(of_letters if ended else {}))
     except Exception as error:  # the library raises bare Exceptions
         refuse_file(path, f"the merges do not match the vocabulary: {str(error)[:100]}")
+    if kind in clip_tokens.KINDS:
+        return clip_tokens.clip_tokenizer(model, settings)
     tokenizer = Tokenizer(model)
     prefix = settings.flag("add_prefix_space", False)
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=prefix), decoders.ByteLevel()

@@ -45,10 +45,11 @@ class Example(BriefRepr):
     alone: Callable[[int], "Example"] | None = None  # of a detector: the same, where one query speaks alone
     time: TimeAxis | None = None  # None: there is one moment
     named: Mapping[str, Tensor] = field(default_factory=dict)  # inputs that the net takes by name, such as segments
+    runs: Callable[[Any], Any] | None = None  # how the net is run for it, where it is called several times
 
     def run(self, net: Any) -> Any:
         """The net's output for it."""
-        return net(*self.inputs, **self.named)
+        return net(*self.inputs, **self.named) if self.runs is None else self.runs(net)
 
 
 def input_kind(media: tuple[str, ...]) -> str:

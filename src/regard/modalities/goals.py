@@ -14,6 +14,7 @@ GOALS = Table[Goal](
         "translate": "regard.modalities.text.goals.translate:GOAL",
         "language": "regard.modalities.text.goals.language:GOAL",
         "describe": "regard.modalities.captions.goal:GOAL",
+        "match": "regard.modalities.captions.match_goal:GOAL",
         "classify": "regard.modalities.labels.goal:GOAL",
         "tag": "regard.modalities.text.goals.tag:GOAL",
         "answer": "regard.modalities.text.goals.answer:GOAL",
@@ -22,6 +23,9 @@ GOALS = Table[Goal](
         "similar": "regard.modalities.text.goals.similar:GOAL",
         "detect": "regard.modalities.boxes.goal:GOAL",
         "forecast": "regard.modalities.series.goal:GOAL",
+        "imitate": "regard.modalities.drawing.goals.imitate:GOAL",
+        "draw": "regard.modalities.drawing.goals.draw:GOAL",
+        "reconstruct": "regard.modalities.drawing.goals.reconstruct:GOAL",
     },
 )
 

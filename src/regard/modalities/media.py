@@ -10,5 +10,6 @@ MEDIA = Table[Medium](
         "text": "regard.modalities.text.medium:TEXT",
         "image": "regard.modalities.images.medium:IMAGE",
         "series": "regard.modalities.series.medium:SERIES",
+        "noise": "regard.modalities.drawing.medium:NOISE",
     },
 )

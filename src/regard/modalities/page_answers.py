@@ -23,6 +23,7 @@ PAGE_ANSWERS = Table[type[BaseModel]](
         "embedding": "regard.modalities.text.page:EmbeddingAnswer",
         "boxes": "regard.modalities.boxes.page:BoxesAnswer",
         "forecast": "regard.modalities.series.page:ForecastDocument",
+        "drawing": "regard.modalities.drawing.page:DrawingDocument",
         "none": "regard.modalities.page_answers:NoAnswer",
     },
 )

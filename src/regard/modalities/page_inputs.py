@@ -14,6 +14,8 @@ PAGE_INPUTS = Table[PageInput](
         "image": "regard.modalities.images.page:IMAGE",
         "image+text": "regard.modalities.captions.page:CAPTION",
         "series": "regard.modalities.series.page:SERIES",
+        "noise": "regard.modalities.drawing.page:NOISE",
+        "text+noise": "regard.modalities.drawing.page:PROMPT",
     },
 )
 

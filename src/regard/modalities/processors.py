@@ -17,6 +17,8 @@ PROCESSORS = Table[ProcessorKind](
         "images": "regard.modalities.images.processor_kind:IMAGES",
         "captions": "regard.modalities.captions.processor_kind:CAPTIONS",
         "series": "regard.modalities.series.processor_kind:SERIES",
+        "drawings": "regard.modalities.drawing.processor_kind:DRAWN",
+        "prompted": "regard.modalities.drawing.prompted:PROMPTED",
     },
 )
 

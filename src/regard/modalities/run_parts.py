@@ -239,3 +239,10 @@ class Goal:
     in_batch: bool = False  # its loss compares the rows of a batch, so it changes when the batch is split
     needs: NeedsByMedia = field(default_factory=dict)  # of a net, by the media that it takes
     learners: tuple[str, ...] = ()  # families that can learn it although their rows do not name it
+    media: tuple[str, ...] = ()  # of its data, where they are not what the net takes: a generator learns from images
+    opened: Callable[[OpenedData], OpenedData] = unchanged  # its data, as such a net has to do with it
+    processor: Callable[[Any], Any] = unchanged  # what prepares its data, as such a net has to do with it
+
+    def can_read(self, takes: tuple[str, ...], media: tuple[str, ...]) -> bool:
+        """Whether a net that takes this learns from data of these media."""
+        return set(self.media or takes) == set(media)

@@ -24,6 +24,7 @@ SOURCES = Table[DataKind](
         "scenes": "regard.modalities.captions.sources.scenes:KIND",
         "series": "regard.modalities.series.sources.files:KIND",
         "waves": "regard.modalities.series.sources.waves:KIND",
+        "scene-images": "regard.modalities.drawing.sources.scene_images:KIND",
     },
 )
 

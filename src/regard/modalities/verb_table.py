@@ -15,6 +15,7 @@ VERBS = Table[Verb](
         "answer": "regard.modalities.text.verbs:ANSWER",
         "detect": "regard.modalities.boxes.verbs:DETECT",
         "forecast": "regard.modalities.series.verbs:FORECAST",
+        "draw": "regard.modalities.drawing.verbs:DRAW",
         "embed": "regard.modalities.text.verbs:EMBED",
     },
 )

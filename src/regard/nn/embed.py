@@ -24,10 +24,10 @@ class Lookup(nn.Embedding):
 class Patches(nn.Module):
     """Patch embedding: one convolution whose stride is its kernel size."""
 
-    def __init__(self, size: int, channels: int, dim: int) -> None:
+    def __init__(self, size: int, channels: int, dim: int, *, biases: bool = True) -> None:
         super().__init__()
         self.size = size
-        self.projection = nn.Conv2d(channels, dim, size, stride=size)
+        self.projection = nn.Conv2d(channels, dim, size, stride=size, bias=biases)
 
     def forward(self, images: Tensor) -> Tensor:
         """(b, channels, height, width) -> (b, rows, columns, d)"""

@@ -17,10 +17,16 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return F.gelu(x, approximate="tanh")
 
 
+def quick_gelu(x: Tensor) -> Tensor:
+    """The logistic approximation of GELU, as in CLIP; it differs from the exact GELU by up to 2e-2."""
+    return x * torch.sigmoid(1.702 * x)
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": gelu_tanh,
+    "quick_gelu": quick_gelu,
     "silu": F.silu,
     "tanh": F.tanh,
 }

@@ -65,6 +65,7 @@ def make_job(
 ) -> PreparedRun:
     """Model and task for this data; new weights follow from the seed."""
     goal, preparation = goal_of(run.task), source_of(run.data).preparation
+    opened = goal.opened(opened)
     processor = preparation.processor(opened, learned)
     changes = dict(plan.asked)
     for key, size in preparation.sizes(plan, processor).items():
@@ -76,6 +77,7 @@ def make_job(
         changes["classes"] = classes(changes, opened.names)
     seed_step(run.seed, 0, -1 % (1 << 32))  # the same weights in every process
     begun, symbols = initial_net(run, changes), preparation.symbols(plan, processor)
+    processor = goal.processor(processor)
     model = Model(plan.family, begun.net, processor, run.task.kind, symbols=symbols, labels=opened.names)
     reading = ReadingLimits(processor, model.length, symbols)
     sources: SplitBatches = verb_function(batch_maker(run.task.kind)[run.data.kind])(plan, opened, reading)

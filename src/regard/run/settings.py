@@ -137,16 +137,16 @@ def cannot_learn(family: str, task: str, data: Any) -> str:
     row = FAMILIES[family]
     if not can_learn(family, task):
         return f"a {family} model cannot be trained to {task}; expected a {learners(task, data)} model"
-    if data is not None and set(row.takes) != set(source_of(data).media):
+    if data is not None and not GOALS[task].can_read(row.takes, source_of(data).media):
         return f"a {family} model cannot read data of kind {data.kind!r}"
     return ""
 
 
 def learners(task: str, data: Any) -> str:
     """The families that can learn a task from data of a kind, or of any where it is not known or not for this task."""
-    media = set(source_of(data).media) if data is not None and data.kind in batch_maker(task) else None
-    able = [name for name, row in FAMILIES.items() if can_learn(name, task) and media in (None, set(row.takes))]
-    return " or ".join(able)
+    media = source_of(data).media if data is not None and data.kind in batch_maker(task) else None
+    able = {name: row.takes for name, row in FAMILIES.items() if can_learn(name, task)}
+    return " or ".join(name for name in able if media is None or GOALS[task].can_read(able[name], media))
 
 
 def misfit_of_start(run: RunSettings) -> list[str]:

@@ -181,6 +181,8 @@ def warnings_of(job: PreparedRun) -> list[str]:
 def not_learned(folder: Path, factor: float) -> str:
     """A short variant must have learned something; empty when it has."""
     losses = [loss for line in Journal(folder).lines() if (loss := line.get("loss")) is not None]
+    if not losses:  # of a task of several parts: what is measured first
+        losses = [next(iter(line["held_out"].values())) for line in Journal(folder).lines() if "held_out" in line]
     if len(losses) < 2:
         return f"learning cannot be checked with {len(losses)} lines of metrics: lower train.log"
     if not losses[-1] < factor * losses[0]:

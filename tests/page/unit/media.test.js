@@ -11,9 +11,9 @@ const PAGE = new URL('../../../src/regard/serve/page/js/', import.meta.url);
 test('every kind of input and every word of the API has one medium', () => {
   const kinds = MEDIA.flatMap((one) => one.kinds);
   assert.equal(new Set(kinds).size, kinds.length);
-  assert.deepEqual(kinds.toSorted(), ['caption', 'image', 'pair', 'series', 'text']);
+  assert.deepEqual(kinds.toSorted(), ['caption', 'image', 'noise', 'pair', 'prompt', 'series', 'text']);
   const takes = MEDIA.flatMap((one) => Object.keys(one.takes));
-  assert.deepEqual(takes.toSorted(), ['image', 'image+text', 'pair', 'series', 'text']);
+  assert.deepEqual(takes.toSorted(), ['image', 'image+text', 'noise', 'pair', 'series', 'text', 'text+noise']);
 });
 
 test('a model is shown its own example, or something that it takes', () => {
@@ -30,6 +30,8 @@ test('an input is told in words, in Python and in the address, and read back', (
     [{ kind: 'text', text: 'who?', second: 'Ida.' }, 'who?', '"who?", "Ida."', { text: 'who?', second: 'Ida.' }],
     [{ kind: 'pair', source: 'keys?', target: 'Schlüssel?' }, 'keys?', '"keys?"', { text: 'keys?' }],
     [{ kind: 'image', png: PNG }, '', '"picture.png"', { png: PNG }],
+    [{ kind: 'noise', seed: 7 }, 'seed 7', '7', { seed: '7' }],
+    [{ kind: 'prompt', text: 'a b', seed: 7 }, 'a b', '"a b", 7', { text: 'a b', seed: '7' }],
     [{ kind: 'caption', image: { kind: 'image', png: PNG }, target: 'a cat' }, '', '"picture.png"', { png: PNG }],
   ];
   for (const [input, words, python, address] of inputs) {
@@ -47,6 +49,8 @@ test('an input is told in words, in Python and in the address, and read back', (
 test('an address that means nothing leaves the example', () => {
   for (const example of [{ kind: 'text', text: 'a' }, { kind: 'image', png: PNG }, { kind: 'caption', image: { kind: 'image', png: PNG } }])
     assert.equal(mediumOf(example).restore(example, { png: 'https:', series: '1' }), example);
+  const noise = { kind: 'noise', seed: 7 };
+  for (const seed of ['-1', '1.5', '', 'a', '9'.repeat(20)]) assert.equal(mediumOf(noise).restore(noise, { seed }), noise);
 });
 
 test('files go to who can read them', () => {
@@ -75,6 +79,8 @@ test('every kind of answer that the API has is told', () => {
   assert.equal(formOf(list).top(list), 'seven');
   assert.ok(formOf({ kind: 'boxes' }).nothing({ kind: 'boxes', boxes: [] }));
   assert.equal(formOf({ kind: 'boxes' }).speaker, 'queries');
+  const drawing = { kind: 'drawing', seed: 3, number: 0, width: 8, height: 6, png: PNG };
+  assert.equal(formOf(drawing).top(drawing), '8 x 6 pixels of seed 3');
 });
 
 test('no other file of the page names a medium', () => {

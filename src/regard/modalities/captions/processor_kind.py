@@ -5,8 +5,16 @@ from typing import Any
 
 from regard.errors import CheckpointError, ConfigError
 from regard.modalities.images import processor_kind as images
-from regard.modalities.processor import ExampleProcessor, ForeignFolder, ProcessorFolder, ProcessorKind
+from regard.modalities.images.processor import Images
+from regard.modalities.processor import (
+    ExampleProcessor,
+    ForeignFolder,
+    MissingProcessor,
+    ProcessorFolder,
+    ProcessorKind,
+)
 from regard.modalities.text import processor_kind as text
+from regard.modalities.text.processor import Text
 from regard.models.family import Family
 
 from .processor import Captions
@@ -22,8 +30,13 @@ def read(data: Mapping[str, Any], home: ProcessorFolder) -> Captions:
     return Captions(images.read(data["images"], home), words)
 
 
-def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> None:
-    """No other library's captioner is read."""
+def read_foreign(data: Mapping[str, Any], kind: str, home: ProcessorFolder) -> Captions | MissingProcessor | None:
+    """Both, or why one of them cannot be read."""
+    words = text.read_foreign(data, kind, home)
+    if not isinstance(words, Text):
+        return words
+    seen = images.read_foreign(data, kind, home)
+    return Captions(seen, words) if isinstance(seen, Images) else seen
 
 
 def export(captions: Captions, folder: ForeignFolder) -> ForeignFolder:

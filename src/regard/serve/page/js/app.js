@@ -16,6 +16,7 @@ import { millions } from './picker.js';
 import { ServerSource } from './server.js';
 import { createStore, INITIAL } from './store.js';
 import { followTheme } from './theme.js';
+import { sitesAt, timeOf } from './time.js';
 import { makeTour } from './tour.js';
 
 const page = document.body;
@@ -67,7 +68,8 @@ part('play').append(lookupView(), candyCorner());
 part('gallery').append(gallery(source));
 store.watch(['look'], ({ look }) => {
   if (!look) return;
-  const { model, sites } = look.document;
+  const { model } = look.document;
+  const sites = sitesAt(look.document.sites, timeOf(look.document, null));
   const heads = sites.reduce((sum, site) => sum + site.heads, 0);
   part('model').textContent = [
     `${sites.length} attention layers, ${heads} heads`,

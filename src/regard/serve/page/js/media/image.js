@@ -3,7 +3,7 @@
 import { beside, listForm } from '../beside.js';
 import { button, element, plural } from '../dom.js';
 import { drawingPad } from './drawing.js';
-import { pictureOf } from './overlay.js';
+import { pictureOfLook, pictureOf } from './overlay.js';
 import { patchesFor, pictureView, stillPicture } from './picture.js';
 
 const LARGEST_SIDE = 1024; // a larger picture is made smaller before it is sent
@@ -132,7 +132,7 @@ export const imageMedium = {
     image: {
       one: 'patch',
       many: 'patches',
-      lays: (look, axis) => axis.grid?.length === 2 && pictureOf(look.document.input) !== null,
+      lays: (look, axis) => axis.grid?.length === 2 && pictureOfLook(look) !== null,
       strip: pictureView,
       ticks: patchesFor,
       still: stillPicture,

@@ -26,11 +26,13 @@
 
 import { captionMedium } from './caption.js';
 import { imageMedium } from './image.js';
+import { noiseMedium } from './noise.js';
+import { promptMedium } from './prompt.js';
 import { seriesMedium } from './series.js';
 import { textMedium } from './text.js';
 
 /** @type {Medium[]} */
-export const MEDIA = [textMedium, imageMedium, captionMedium, seriesMedium];
+export const MEDIA = [textMedium, imageMedium, captionMedium, seriesMedium, noiseMedium, promptMedium];
 
 /** Who reads an input; before there is one, the first. */
 export const mediumOf = (/** @type {Input | null | undefined} */ input) =>

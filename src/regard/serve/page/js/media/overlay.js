@@ -7,6 +7,13 @@ const LONGEST = 340; // pixels on the screen
 /** The picture of an input, if it has one. @param {Input} input @returns {Picture | null} */
 export const pictureOf = (input) => input.image ?? (input.png || input.upload ? input : null);
 
+/** The picture that the maps of a look are of: the one that was given, or the one that was drawn.
+    @param {LookLike} look @returns {Picture | null} */
+export function pictureOfLook({ document }) {
+  const answer = /** @type {Input | null} */ (document.answer ?? null);
+  return pictureOf(document.input) ?? (answer?.png ? answer : null);
+}
+
 /** @type {Map<string, HTMLImageElement>} */
 const loaded = new Map(); // address -> Image; a few pictures at most
 
@@ -66,7 +73,7 @@ function boxesOn(context, boxes, scale, colours) {
     draw(row, rings): rings are [index, colour, thickness]; without a row the picture is plain.
     @param {Store} store @param {LookLike} look @param {Gridded} axis @param {Over} over */
 export function pane(store, look, axis, over) {
-  const { width = 1, height = 1, png = '' } = pictureOf(look.document.input) ?? {};
+  const { width = 1, height = 1, png = '' } = pictureOfLook(look) ?? {};
   const [down, across] = axis.grid ?? [1, 1];
   const longer = Math.max(width, height);
   const shown = Math.max(1, Math.min(LONGEST, longer * 40) / longer);

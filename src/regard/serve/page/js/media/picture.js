@@ -3,12 +3,12 @@
 import { labelOf, patchOf, wordsFor } from '../axes.js';
 import { button, clamp, element } from '../dom.js';
 import { hoverToken } from '../store.js';
-import { imageOf, pane, pictureOf } from './overlay.js';
+import { imageOf, pane, pictureOfLook } from './overlay.js';
 
 /** The part of the picture that a position stands for, as a function for the labels of a map.
     @param {LookLike} look @param {Axis} axis @param {() => void} then */
 export function patchesFor(look, axis, then) {
-  const picture = pictureOf(look.document.input);
+  const picture = pictureOfLook(look);
   const { grid } = axis;
   const image = picture?.png && grid?.length === 2 && imageOf(picture.png, then);
   if (!image) return undefined;

@@ -1,0 +1,1 @@
+"""Images that a model draws, and how they are measured."""

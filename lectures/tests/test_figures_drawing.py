@@ -1,0 +1,20 @@
+"""The figures of drawn images: every check can fail."""
+
+from typing import Any
+
+import pytest
+
+from lectures.tests.test_figures import every_check_fails
+
+SPOILED: dict[str, list[tuple[str, Any]]] = {
+    "6.5": [
+        ("fid", [[1.0, 3.0, 2.0]] * 5),
+        ("score", [[3.0, 1.5, 2.0]] * 5),
+        ("score", [[3.0, 2.0, 0.9]] * 5),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", list(SPOILED))
+def test_every_check_can_fail(name: str) -> None:
+    every_check_fails(name, SPOILED[name])

@@ -1,0 +1,1 @@
+"""Images that models make: of noise, and of whatever tells what shall be in them."""
