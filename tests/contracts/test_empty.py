@@ -157,6 +157,20 @@ def test_a_window_without_values(family: str) -> None:
             net(family)(torch.zeros(rows, 0, dtype=torch.float64), keys=real(rows, 0))
 
 
+@pytest.mark.parametrize("family", ["cliptext", "clip"])
+def test_a_text_without_tokens_has_no_end(family: str) -> None:
+    given = inputs(family, batch=2)
+    with pytest.raises(ValueError, match="at least 1 token"):
+        net(family)(**given | {name: x[:, :0] for name, x in words(given).items()})
+
+
+def test_a_prompt_without_tokens_says_nothing() -> None:
+    given = inputs("diffusion", batch=2)
+    found = net("diffusion")(**given | {"ids": given["ids"][:, :0]})
+    assert found.shape == given["noisy"].shape
+    assert found.isfinite().all()
+
+
 def test_every_family_is_here() -> None:
     here = {
         "rnn",
@@ -186,5 +200,11 @@ def test_every_family_is_here() -> None:
         "forecaster",
         "seriesrnn",
         "serieslinear",
+        "cliptext",
+        "clip",
+        "autoencoder",
+        "transgan",
+        "convgan",
+        "diffusion",
     }
     assert set(FAMILIES) == here, "say what a new family makes of no tokens"

@@ -48,7 +48,7 @@ def everything_wrong_with_bert(state: State, config: Config) -> None:
     del state["bert.pooler.dense.weight"], state["bert.pooler.dense.bias"]
     state["cls.predictions.bias"] = torch.zeros(5)
     state["cls.predictions.decoder.weight"] = torch.zeros(37, 20)
-    config |= {"hidden_act": "quick_gelu", "is_decoder": True, "rope_theta": 10000.0}
+    config |= {"hidden_act": "laplace", "is_decoder": True, "rope_theta": 10000.0}
 
 
 def everything_wrong_with_vit(state: State, config: Config) -> None:
@@ -112,7 +112,7 @@ WRONG: dict[str, tuple[Callable[[State, Config], None], list[str]]] = {
             "missing:\n      bert.pooler.dense.bias (20,)\n      bert.pooler.dense.weight (20, 20)",
             "cls.predictions.bias (5,), expected (37,)",
             "cls.predictions.decoder.weight: tied to embed.weight, but its values differ",
-            "hidden_act = 'quick_gelu'",
+            "hidden_act = 'laplace'",
             "is_decoder = True",
             "rope_theta",
         ],

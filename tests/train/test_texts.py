@@ -348,10 +348,13 @@ def test_a_run_with_adapters_goes_on_as_if_it_had_never_stopped(place: Path, bas
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nwhere = ["*.mixer.qq"]\n', ("mixer.qq", "no linear layer")),
         ('[start]\nmodel = "BASE"\nlearn = "adapters"\nrank = 99\n', ("LoRA rank must be", "got 99")),
         ('[data.vocabulary]\nsize = 300\n[start]\nmodel = "BASE"\n', ("data.vocabulary: not allowed with [start]",)),
-        ('[start]\nmodel = "recall"\n', ("a gpt model cannot be trained to classify", "a recurrent or bert model")),
+        (
+            '[start]\nmodel = "recall"\n',
+            ("a gpt model cannot be trained to classify", "a recurrent or bert or cliptext model"),
+        ),
         (
             '[model]\nname = "gpt-tiny"\n',
-            ("a gpt model cannot be trained to classify; expected a recurrent or bert model",),
+            ("a gpt model cannot be trained to classify; expected a recurrent or bert or cliptext model",),
         ),
     ],
 )

@@ -25,7 +25,7 @@ CALLS = {  # command lines of a verb; {} is where the model is
     "answer": ["answer {} x y", "answer {} x y --json"],
     "detect": ["detect {} no.png", "detect {} no.png --json"],
     "forecast": ["forecast {} no.csv", "forecast {} no.csv --json"],
-    "draw": ["draw {}", "draw {} x --json"],
+    "draw": ["draw x -m {}", "draw -m {} x --json"],
     "embed": ["embed {} x", "embed {} x --json"],
 }
 

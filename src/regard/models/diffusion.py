@@ -10,7 +10,7 @@ Shapes: b batch, n words, d width of the text encoder, c channels of the latents
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 import torch
@@ -47,9 +47,9 @@ class Config:
     channels: int = 3
     vocab: int = 49408
     length: int = 77  # tokens of a prompt
-    text: Parts | None = None  # keys of the text encoder; None: CLIP's, as Stable Diffusion 1 has it
-    denoiser: Parts | None = None  # its kind, and its keys; None: the U-Net of Stable Diffusion 1
-    autoencoder: Parts | None = None  # keys of the autoencoder; an empty table: the denoiser works on pixels
+    text: Parts = field(default_factory=lambda: USUAL["text"])  # keys of the text encoder
+    denoiser: Parts = field(default_factory=lambda: USUAL["denoiser"])  # its kind, and its keys
+    autoencoder: Parts = field(default_factory=lambda: USUAL["autoencoder"])  # its keys; none: pixels are denoised
     padding: Literal["masked", "read"] = "masked"  # of a prompt: Stable Diffusion fills it up, and reads that too
     filler: int | None = None  # the token that a prompt is filled up with; None: its end
     given: Literal["noise", "noise+known"] = "noise"  # with the known part of an image, and a mask of what is not known
@@ -62,9 +62,8 @@ class Config:
     sampling: Parts | None = None  # how the folder of another library says to draw: settings of sampling; None: nothing
 
     def __post_init__(self) -> None:
-        for key, usual in USUAL.items():
-            table = getattr(self, key)
-            object.__setattr__(self, key, plain(usual if table is None else table))
+        for key in USUAL:
+            object.__setattr__(self, key, plain(getattr(self, key)))
         object.__setattr__(self, "sampling", plain(self.sampling))
         refuse(
             not_positive(self, "image", "channels", "vocab", "length"),
@@ -167,6 +166,7 @@ def keys_of(config: Any, kind: str = "", without: tuple[str, ...] = ()) -> dict[
 
 
 PARTS: dict[str, type] = {"text": TextConfig, "autoencoder": AutoencoderConfig}
+# As Stable Diffusion 1 has them.
 USUAL: dict[str, Parts] = {
     "text": {"ending": "highest", "dim": 768, "heads": 12, "hidden": 3072},
     "denoiser": {"kind": "unet"},

@@ -98,7 +98,7 @@ TEMPLATE = Template(
     task=DrawingFromText(),
     data=CaptionFiles(train="captions.csv", images=("images",)),
     model={"name": "diffusion-tiny", "autoencoder": {}},
-    train=Train(steps=20_000, evaluate=1000, save=1000, log=50, moving=0.999),
+    train=Train(steps=20_000, evaluate=1000, save=1000, log=50),
     optimizer=AdamW(rate=5e-4, betas=(0.9, 0.99), decay=0.01),
     schedule=CosineSchedule(warmup=500),
 )

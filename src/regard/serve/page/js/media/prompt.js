@@ -12,7 +12,7 @@ const EXAMPLE = 'a large red circle above a small blue square';
 const promptOf = (text, seed) => ({ kind: 'prompt', text, seed });
 
 /** @param {Input} input */
-const seedIn = (input) => /** @type {PromptInput} */ (input).seed ?? 0;
+const promptSeed = (input) => /** @type {PromptInput} */ (input).seed ?? 0;
 
 /** @param {ControlFacts} facts */
 function promptControl({ store, give }) {
@@ -32,7 +32,7 @@ function promptControl({ store, give }) {
   function send() {
     const number = seedOf(seed.value.trim());
     const input = store.state.input;
-    if (number === null || (input && words.value === input.text && number === seedIn(input))) return;
+    if (number === null || (input && words.value === input.text && number === promptSeed(input))) return;
     give(promptOf(words.value, number));
   }
 
@@ -44,7 +44,7 @@ function promptControl({ store, give }) {
     nodes: [words, element('label', { class: 'ask-drop' }, 'Seed ', seed), next],
     show(/** @type {Input} */ input) {
       words.value = input.text ?? '';
-      seed.value = String(seedIn(input));
+      seed.value = String(promptSeed(input));
     },
     send,
   };
@@ -55,12 +55,12 @@ export const promptMedium = {
   kinds: ['prompt'],
   takes: { 'text+noise': () => promptOf(EXAMPLE, 1) },
   describe: (input) => input.text ?? '',
-  address: (input) => ({ text: input.text ?? '', seed: String(seedIn(input)) }),
+  address: (input) => ({ text: input.text ?? '', seed: String(promptSeed(input)) }),
   restore: (example, { text, seed }) => {
     const number = seedOf(seed ?? '');
     return text === undefined || number === null ? example : promptOf(text, number);
   },
-  python: (input) => `${JSON.stringify(input.text ?? '')}, ${seedIn(input)}`,
+  python: (input) => `${JSON.stringify(input.text ?? '')}, ${promptSeed(input)}`,
   accepts: () => false,
   fromFile: async () => {
     throw new Error('a prompt has no files');
