@@ -6,8 +6,8 @@ import { button, element } from '../dom.js';
 /** @typedef {Input & { seed?: number }} NoiseInput */
 /** @typedef {Answer & { seed: number, number: number, width: number, height: number, png: string }} Drawing */
 
-const LARGEST = Number.MAX_SAFE_INTEGER;
-export const SEEDS = { min: 0, max: LARGEST, step: 1 };
+const LARGEST_SEED = Number.MAX_SAFE_INTEGER;
+export const SEEDS = { min: 0, max: LARGEST_SEED, step: 1 };
 
 /** @param {Input} input */
 const seedIn = (input) => /** @type {NoiseInput} */ (input).seed ?? 0;
@@ -15,7 +15,7 @@ const seedIn = (input) => /** @type {NoiseInput} */ (input).seed ?? 0;
 /** What a person or an address says, if it is a seed. @param {string | undefined} text @returns {number | null} */
 export function seedOf(text) {
   const seed = /^\d{1,16}$/.test(text ?? '') ? Number(text) : -1;
-  return seed >= 0 && seed <= LARGEST ? seed : null;
+  return seed >= 0 && seed <= LARGEST_SEED ? seed : null;
 }
 
 /** @param {string | undefined} text @returns {NoiseInput | null} */

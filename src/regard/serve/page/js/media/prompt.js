@@ -5,14 +5,14 @@ import { seedOf, SEEDS } from './noise.js';
 
 /** @typedef {Input & { text?: string, seed?: number }} PromptInput */
 
-const LETTERS = 4096; // that the server takes
-const EXAMPLE = 'a large red circle above a small blue square';
+const PROMPT_LETTERS = 4096; // that the server takes
+const PROMPT_EXAMPLE = 'a large red circle above a small blue square';
 
 /** @param {string} text @param {number} seed @returns {PromptInput} */
 const promptOf = (text, seed) => ({ kind: 'prompt', text, seed });
 
 /** @param {Input} input */
-const promptSeed = (input) => /** @type {PromptInput} */ (input).seed ?? 0;
+const seedOfPrompt = (input) => /** @type {PromptInput} */ (input).seed ?? 0;
 
 /** @param {ControlFacts} facts */
 function promptControl({ store, give }) {
@@ -22,7 +22,7 @@ function promptControl({ store, give }) {
     autocomplete: 'off',
     spellcheck: 'false',
     enterkeyhint: 'go',
-    maxlength: LETTERS,
+    maxlength: PROMPT_LETTERS,
     'aria-label': 'Text to draw',
     onChange: () => send(),
   });
@@ -32,7 +32,7 @@ function promptControl({ store, give }) {
   function send() {
     const number = seedOf(seed.value.trim());
     const input = store.state.input;
-    if (number === null || (input && words.value === input.text && number === promptSeed(input))) return;
+    if (number === null || (input && words.value === input.text && number === seedOfPrompt(input))) return;
     give(promptOf(words.value, number));
   }
 
@@ -44,7 +44,7 @@ function promptControl({ store, give }) {
     nodes: [words, element('label', { class: 'ask-drop' }, 'Seed ', seed), next],
     show(/** @type {Input} */ input) {
       words.value = input.text ?? '';
-      seed.value = String(promptSeed(input));
+      seed.value = String(seedOfPrompt(input));
     },
     send,
   };
@@ -53,14 +53,14 @@ function promptControl({ store, give }) {
 /** @type {Medium} */
 export const promptMedium = {
   kinds: ['prompt'],
-  takes: { 'text+noise': () => promptOf(EXAMPLE, 1) },
+  takes: { 'text+noise': () => promptOf(PROMPT_EXAMPLE, 1) },
   describe: (input) => input.text ?? '',
-  address: (input) => ({ text: input.text ?? '', seed: String(promptSeed(input)) }),
+  address: (input) => ({ text: input.text ?? '', seed: String(seedOfPrompt(input)) }),
   restore: (example, { text, seed }) => {
     const number = seedOf(seed ?? '');
     return text === undefined || number === null ? example : promptOf(text, number);
   },
-  python: (input) => `${JSON.stringify(input.text ?? '')}, ${promptSeed(input)}`,
+  python: (input) => `${JSON.stringify(input.text ?? '')}, ${seedOfPrompt(input)}`,
   accepts: () => false,
   fromFile: async () => {
     throw new Error('a prompt has no files');
