@@ -53,6 +53,12 @@ def run(
     mask: Annotated[
         Path | None, typer.Option(help="Mask image: white where the --init image is drawn anew (inpainting).")
     ] = None,
+    keep: Annotated[
+        str, typer.Option(help="Another prompt with as many tokens, whose attention maps are kept (prompt-to-prompt).")
+    ] = "",
+    kept: Annotated[
+        float | None, typer.Option(help="Share of the steps in which the maps of --keep are used; 0.8 unless given.")
+    ] = None,
     truncation: Annotated[
         float | None,
         typer.Option(help="Largest value of a GAN's noise, such as 1.5: better but more similar images."),
@@ -73,11 +79,10 @@ def run(
 
     asked = {"steps": steps, "guidance": guidance, "rescale": rescale, "solver": solver, "spacing": spacing}
     asked |= {"eta": eta, "strength": strength}
-    how = drawing(
-        {name: value for name, value in asked.items() if value is not None},
-        {"n": n, "seed": seed, "truncation": truncation, "negative": negative, "init": init, "mask": mask},
-    )
+    more = {"n": n, "seed": seed, "truncation": truncation, "negative": negative, "init": init, "mask": mask}
+    more |= {"keep": keep} | ({} if kept is None else {"kept": kept})
     loaded = prepare(load(model))
+    how = drawing({name: value for name, value in asked.items() if value is not None}, more, loaded)
     view = answer_view(loaded, "draw")  # or it is refused before anything is drawn
     use_one_thread()
     found, stopped = [], False
@@ -99,15 +104,13 @@ def run(
         raise typer.Exit(STOPPED)
 
 
-def drawing(asked: dict[str, Any], more: dict[str, Any]) -> "Drawing":
+def drawing(asked: dict[str, Any], more: dict[str, Any], model: "Model") -> "Drawing":
     """All that is wrong with the options in one error."""
-    from dataclasses import replace
-
     from regard.errors import InputError
-    from regard.modalities.drawing.settings import USUAL, Drawing
+    from regard.modalities.drawing.settings import Drawing, usual_of, with_options
 
     try:
-        return Drawing(denoising=replace(USUAL, **asked) if asked else None, **more)
+        return Drawing(denoising=with_options(usual_of(model.config), asked) if asked else None, **more)
     except ValueError as error:
         raise InputError("invalid drawing options", got=as_typed(str(error), {})) from None
 

@@ -46,6 +46,7 @@ class Example(BriefRepr):
     time: TimeAxis | None = None  # None: there is one moment
     named: Mapping[str, Tensor] = field(default_factory=dict)  # inputs that the net takes by name, such as segments
     runs: Callable[[Any], Any] | None = None  # how the net is run for it, where it is called several times
+    sheet: Callable[[Any], Any] | None = None  # the figure of a trace of it, where that is not a map for each head
 
     def run(self, net: Any) -> Any:
         """The net's output for it."""

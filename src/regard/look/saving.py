@@ -125,7 +125,10 @@ def drawn(found: Trace[Any], kind: str, site: str | None, head: int | None) -> C
 
     def write(file: IO[bytes]) -> None:
         with style.font_family():
-            if site is None:
+            own = example_of_trace(found).sheet
+            if site is None and own is not None:
+                page = own(found)
+            elif site is None:
                 page = all_heads(
                     found, headline(found), f"{asked(found)}All heads of all sites; rows are queries, columns are keys."
                 )

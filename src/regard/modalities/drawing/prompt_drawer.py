@@ -4,7 +4,7 @@ Shapes: n tokens, c channels of the latents, h rows, w columns; H, W those of th
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -24,9 +24,10 @@ from regard.sample.plan import Plan, plan_steps, starting_state
 from regard.sample.settings import Denoising
 
 from .drawer import DrawnImage
+from .kept_maps import check_as_long, steps_with_kept_maps
 from .masks import mask_of
 from .prompted import Prompted
-from .settings import USUAL, Drawing
+from .settings import Drawing, usual_of
 
 StepCallback = Callable[[int, DrawnStep], None]  # the number of the image, and what stands after a step
 
@@ -36,6 +37,7 @@ class PromptTokens:
     """A prompt as the net reads it."""
 
     ids: tuple[int, ...]
+    read: int  # of these from its begin to its end; all others fill it up
     cut: int = 0  # tokens that did not fit
 
 
@@ -61,7 +63,7 @@ class PromptDrawer:
         whole, ids = (self.framed.framed([(check_text(prompt),)], most)[0].ids for most in (None, config.length))
         filler = ids[-1] if config.filler is None else config.filler
         more = config.length - len(ids) if config.padding == "read" else 0
-        return PromptTokens((*ids, *[filler] * more), len(whole) - len(ids))
+        return PromptTokens((*ids, *[filler] * more), len(ids), len(whole) - len(ids))
 
     def notes(self, prompt: str) -> list[str]:
         """What a user should know before anything is drawn."""
@@ -85,6 +87,14 @@ class PromptDrawer:
 
     def steps(self, prompt: str, how: Drawing, number: int, canvas: Canvas | None = None) -> Iterator[DrawnStep]:
         """One image, step by step: nothing of it depends on the number of images."""
+        if how.keep:
+            check_as_long(self.tokens(how.keep).read - 2, self.tokens(prompt).read - 2)
+            first, own = (
+                self.steps(text, replace(how, keep="", kept=Drawing.kept), number, canvas)
+                for text in (how.keep, prompt)
+            )
+            count = len(self.plan(self.settings(how, canvas)).moves)
+            return steps_with_kept_maps(self.net, first, own, round(how.kept * count))
         settings = self.settings(how, canvas)
         plan, like = self.plan(settings), next(self.net.parameters())
         noise = ImageNoise(how.seed, [number], self.net.config.shape, dtype=like.dtype, device=like.device)
@@ -97,7 +107,7 @@ class PromptDrawer:
         return draw_steps(denoiser, state, plan, noise, None if beside else known)
 
     def settings(self, how: Drawing, canvas: Canvas | None) -> Denoising:
-        settings = how.denoising or USUAL
+        settings = how.denoising or usual_of(self.net.config)
         if how.truncation is not None:
             raise InputError(
                 "truncation is for generators that draw in one step", got=f"truncation = {how.truncation:g}"

@@ -9,15 +9,17 @@ from torch import Tensor
 
 from regard.errors import InputError, notify
 from regard.look.examples import Example, TimeAxis
+from regard.look.trace import Trace
 from regard.modalities.inputs import ModelView, as_list, check_count, input_text
 from regard.sample.noise import ImageNoise
 
 from .drawer import DrawnImage
 from .examples import DrawingAnswer
-from .prompt_drawer import PromptDrawer, StepCallback
+from .prompt_drawer import Canvas, PromptDrawer, StepCallback
 from .prompted import Prompted
+from .redrawing import Redrawing
 from .runners import seed_of
-from .settings import USUAL, Drawing
+from .settings import Drawing
 
 
 def drawer_for_prompts(model: ModelView) -> PromptDrawer:
@@ -36,7 +38,8 @@ def draw_each(
     if given is None:
         raise InputError("this model draws from a text, and was given none", fix='for example "a red circle"')
     prompts = [input_text(one) for one in as_list(given)]
-    for note in dict.fromkeys(note for prompt in prompts for note in drawer.notes(prompt)):
+    kept = [how.keep] if how is not None and how.keep else []
+    for note in dict.fromkeys(note for prompt in [*prompts, *kept] for note in drawer.notes(prompt)):
         notify(note)
     for prompt in prompts:
         yield from drawer.draw(prompt, how or Drawing(), step_done)
@@ -53,31 +56,47 @@ class DrawingRun:
     drawer: PromptDrawer
     prompt: str
     how: Drawing
+    canvas: Canvas | None = None  # what the image begins with
 
     def __call__(self, net: Any) -> Tensor:
-        """-> the last state, (1, c, h, w)"""
-        *_, last = self.drawer.steps(self.prompt, self.how, 0)
-        return last.state
+        """The estimate after each step, and then the last state.  -> (steps + 1, c, h, w)"""
+        steps = list(self.drawer.steps(self.prompt, self.how, 0, self.canvas))
+        return torch.cat([*(step.sample for step in steps), steps[-1].state])
 
     def tell(self, output: Tensor) -> DrawingAnswer:
-        return DrawingAnswer(DrawnImage(self.drawer.image(output), self.how.seed, 0))
+        return DrawingAnswer(DrawnImage(self.drawer.image(output[-1:], self.canvas), self.how.seed, 0))
+
+    def sheet(self, found: Trace[Any]) -> Any:
+        """-> a figure"""
+        from .film_strip import film_of
+
+        return film_of(self.drawer, self.prompt, found, self.canvas)
 
 
 def example(model: ModelView, given: Sequence[Any]) -> Example:
-    """A text, and the seed of its image. The maps of a step are those of the prompt, not of what guidance leaves."""
-    check_count(model, given, 1, 2)
+    """A text, the seed of its image, and a ``Redrawing`` where only a part of another one is drawn. The maps of a step
+    are those of the prompt, not of what guidance leaves."""
+    check_count(model, given, 1, 2, 3)
     drawer, prompt = drawer_for_prompts(model), input_text(given[0])
-    seed = seed_of(given[1]) if len(given) == 2 else 0
-    run = DrawingRun(drawer, prompt, Drawing(seed=seed))
+    seed = seed_of(given[1]) if len(given) > 1 else 0
+    how, told = Drawing(seed=seed), {"kind": "prompt", "text": prompt, "seed": seed}
+    if len(given) == 3:
+        part = given[2]
+        if not isinstance(part, Redrawing):
+            raise InputError("the third input is not a Redrawing", got=type(part).__name__, expected="Redrawing(...)")
+        how, told = part.drawing(drawer, seed), told | part.record(drawer)
+    run = DrawingRun(drawer, prompt, how, drawer.canvas(how))
+    steps = len(drawer.plan(drawer.settings(how, run.canvas)).moves)
     ids = torch.tensor([drawer.tokens(prompt).ids])
     noise = ImageNoise(seed, [0], drawer.net.config.shape).start()
     return Example(
         (noise, torch.zeros(1, dtype=torch.long), ids),
         run.tell,
         ("text", "noise"),
-        lambda: {"kind": "prompt", "text": prompt, "seed": seed},
+        lambda: told,
         texts=(prompt,),
         words={"text": drawer.prompted.text.labels(ids[0].tolist())},
-        time=TimeAxis("step", USUAL.steps),
+        time=TimeAxis("step", steps),
         runs=run,
+        sheet=run.sheet,
     )

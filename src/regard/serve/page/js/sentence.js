@@ -5,7 +5,8 @@ import { headWord, wordsFor } from './axes.js';
 import { element, largest, percent, role, signed } from './dom.js';
 import { OVERS } from './light.js';
 import { inForce } from './matrix.js';
-import { stripOf } from './media/index.js';
+import { placesOf, stripOf } from './media/index.js';
+import { wordView } from './wordmap.js';
 
 /** How the caption speaks of a row, by the kind of its map. @type {Record<string, [string, string, string, (value: number) => string]>} */
 const WORDS_OF = {
@@ -37,7 +38,7 @@ export function sentenceView(store) {
   function stripFor(look, name, roles) {
     const axis = look.document.axes[name];
     const strip = stripOf(look, axis)(store, name, axis, { ...roles, look });
-    const label = element('span', { class: 'strip-label' }, name);
+    const label = element('span', { class: 'strip-label' }, name.includes('.') ? placesOf(axis)?.many ?? '' : name);
     return { ...strip, name, ...roles, whole: element('div', { class: 'strip-line' }, label, strip.root) };
   }
 
@@ -88,5 +89,5 @@ export function sentenceView(store) {
       strip.point(marks);
     }
   });
-  return element('section', { class: 'sentence', 'aria-label': 'Input' }, holder, caption);
+  return element('section', { class: 'sentence', 'aria-label': 'Input' }, holder, caption, wordView(store));
 }

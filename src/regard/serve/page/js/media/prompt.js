@@ -1,15 +1,58 @@
 // A prompt and a seed: an image is drawn of them, step by step; the image is the answer.
 
 import { button, element } from '../dom.js';
+import { drawingPad } from './drawing.js';
 import { seedOf, SEEDS } from './noise.js';
 
-/** @typedef {Input & { text?: string, seed?: number }} PromptInput */
+/** Of an image that is there, only what is white in the mask is drawn. @typedef {{ mask: string, of: { text: string, seed: number } }} Part */
+/** @typedef {Input & { text?: string, seed?: number } & Partial<Part>} PromptInput */
 
 const PROMPT_LETTERS = 4096; // that the server takes
 const PROMPT_EXAMPLE = 'a large red circle above a small blue square';
 
-/** @param {string} text @param {number} seed @returns {PromptInput} */
-const promptOf = (text, seed) => ({ kind: 'prompt', text, seed });
+const MASK_BEGINS = 'data:image/png;base64,';
+const SHORT_MASK = 6000; // letters of a mask that still goes into an address
+const MASK_PAD = {
+  title: 'Redraw a part',
+  side: 128,
+  brush: 16,
+  steps: 4,
+  hard: true,
+  hint: 'Paint what is to be drawn anew by the next seed; then change the words, too. Or use the arrow keys, with Shift to paint.',
+};
+
+/** @param {string} text @param {number} seed @param {Part | null} part @returns {PromptInput} */
+const promptOf = (text, seed, part = null) => ({ kind: 'prompt', text, seed, ...part });
+
+/** The part of an input that is drawn, if it is not the whole. @param {Input | null} input @returns {Part | null} */
+function partOf(input) {
+  const { mask, of } = /** @type {PromptInput} */ (input ?? {});
+  return mask && of ? { mask, of } : null;
+}
+
+/** What an address says of a part, if that is one. @param {Record<string, string>} given @returns {Part | null} */
+function partIn({ mask, of, from }) {
+  const number = seedOf(from ?? '');
+  return mask?.startsWith(MASK_BEGINS) && of !== undefined && number !== null ? { mask, of: { text: of, seed: number } } : null;
+}
+
+/** @param {Input} input @returns {Record<string, string> | null} */
+function addressOf(input) {
+  const part = partOf(input);
+  const plain = { text: input.text ?? '', seed: String(seedOfPrompt(input)) };
+  if (!part) return plain;
+  const { mask, of } = part;
+  return mask.length < SHORT_MASK ? { ...plain, mask, of: of.text, from: String(of.seed) } : null;
+}
+
+/** @param {Input} input */
+function pythonOf(input) {
+  const part = partOf(input);
+  const plain = `${JSON.stringify(input.text ?? '')}, ${seedOfPrompt(input)}`;
+  if (!part) return plain;
+  const { text, seed } = part.of;
+  return `${plain}, regard.modalities.drawing.redrawing.Redrawing("mask.png", ${JSON.stringify(text)}, ${seed})`;
+}
 
 /** @param {Input} input */
 const seedOfPrompt = (input) => /** @type {PromptInput} */ (input).seed ?? 0;
@@ -33,18 +76,33 @@ function promptControl({ store, give }) {
     const number = seedOf(seed.value.trim());
     const input = store.state.input;
     if (number === null || (input && words.value === input.text && number === seedOfPrompt(input))) return;
-    give(promptOf(words.value, number));
+    give(promptOf(words.value, number, partOf(input)));
   }
+
+  const pad = drawingPad((mask) => {
+    const { input } = store.state;
+    const of = partOf(input)?.of ?? { text: input?.text ?? '', seed: input ? seedOfPrompt(input) : 0 };
+    give(promptOf(words.value, Math.min(SEEDS.max, (Number(seed.value) || 0) + 1), { mask, of }));
+  }, MASK_PAD);
+  const redraw = button('plain', 'Redraw a part…', () => {
+    const answer = /** @type {Input | undefined} */ (store.state.look?.document.answer);
+    if (answer?.png) pad.open(answer.png);
+  });
+  const whole = button('plain', 'Whole image', () => {
+    const number = seedOf(seed.value.trim());
+    if (number !== null) give(promptOf(words.value, number));
+  });
 
   const next = button('plain', 'Next seed', () => {
     seed.value = String((Number(seed.value) || 0) + 1);
     send();
   });
   return {
-    nodes: [words, element('label', { class: 'ask-drop' }, 'Seed ', seed), next],
+    nodes: [words, element('div', { class: 'ask-seeds' }, element('label', {}, 'Seed ', seed), next, redraw, whole), pad.dialog],
     show(/** @type {Input} */ input) {
       words.value = input.text ?? '';
       seed.value = String(seedOfPrompt(input));
+      whole.hidden = partOf(input) === null;
     },
     send,
   };
@@ -55,12 +113,12 @@ export const promptMedium = {
   kinds: ['prompt'],
   takes: { 'text+noise': () => promptOf(PROMPT_EXAMPLE, 1) },
   describe: (input) => input.text ?? '',
-  address: (input) => ({ text: input.text ?? '', seed: String(seedOfPrompt(input)) }),
-  restore: (example, { text, seed }) => {
-    const number = seedOf(seed ?? '');
-    return text === undefined || number === null ? example : promptOf(text, number);
+  address: addressOf,
+  restore: (example, given) => {
+    const number = seedOf(given.seed ?? '');
+    return given.text === undefined || number === null ? example : promptOf(given.text, number, partIn(given));
   },
-  python: (input) => `${JSON.stringify(input.text ?? '')}, ${seedOfPrompt(input)}`,
+  python: pythonOf,
   accepts: () => false,
   fromFile: async () => {
     throw new Error('a prompt has no files');
