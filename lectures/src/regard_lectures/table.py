@@ -164,6 +164,8 @@ FIGURES: dict[str, str] = {
     "5.12e": "regard_lectures.vision.outlined",
     "5.12f": "regard_lectures.vision.cells",
     "5.12g": "regard_lectures.vision.published_boxes",
+    "6.2": "regard_lectures.drawing.shuffle",
+    "6.3": "regard_lectures.drawing.two_nets",
     "6.5": "regard_lectures.drawing.two_scores",
     "10.1": "regard_lectures.efficient.masks",
     "10.1b": "regard_lectures.efficient.near_zero",
