@@ -7,6 +7,7 @@ import pytest
 from lectures.tests.test_figures import every_check_fails
 
 SPOILED: dict[str, list[tuple[str, Any]]] = {
+    "6.1": [("modes", [[8, 7]] * 3), ("near", [[0.9, 0.4]] * 3)],
     "6.2": [
         ("shuffle differs", 1e-9),
         ("kernel differs", 1e-9),
@@ -30,6 +31,24 @@ SPOILED: dict[str, list[tuple[str, Any]]] = {
         ("fid", [[1.0, 3.0, 2.0]] * 5),
         ("score", [[3.0, 1.5, 2.0]] * 5),
         ("score", [[3.0, 2.0, 0.9]] * 5),
+    ],
+    "6.6": [
+        *((f"{name}.last", 0.01) for name in ("linear", "cosine", "scaled linear", "zero terminal")),
+        *((f"{name}.differs", 1e-6) for name in ("linear", "cosine", "scaled linear", "zero terminal")),
+        *((f"{name}.falls", False) for name in ("linear", "cosine", "scaled linear", "zero terminal")),
+        ("linear.first", 0.99),
+        ("scaled linear.first", 0.99),
+    ],
+    "6.6b": [
+        *((f"error.{solver}.linspace 13", [1e-9] * 3) for solver in ("ddpm", "ddim", "dpm-solver++", "plms", "euler")),
+        ("reference.linspace 10", [1e-14] * 3),
+        ("reference.linspace 13", [1e-14] * 3),
+    ],
+    "6.6c": [
+        ("drawn.dpm-solver++", [[0.01] * 5] * 3),
+        ("drawn.dpm-solver++", [[0.5, 0.1, 0.02, 0.004, 0.001]] * 3),
+        ("between.ddim", [[0.01] * 5] * 3),
+        ("between.dpm-solver++", [[0.01] * 5] * 3),
     ],
 }
 

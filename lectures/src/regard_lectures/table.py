@@ -169,6 +169,8 @@ FIGURES: dict[str, str] = {
     "6.3": "regard_lectures.drawing.two_nets",
     "6.5": "regard_lectures.drawing.two_scores",
     "6.6": "regard_lectures.drawing.noise_schedules",
+    "6.6b": "regard_lectures.drawing.perfect",
+    "6.6c": "regard_lectures.drawing.orders",
     "10.1": "regard_lectures.efficient.masks",
     "10.1b": "regard_lectures.efficient.near_zero",
     "10.1c": "regard_lectures.efficient.near_and_far",

@@ -25,7 +25,10 @@ EXPECTED = (
     "The roots of the last alpha bar are 0.006353 (linear), 0.0000492822 (cosine) and 0.068265 (Stable Diffusion), whose"
     " last alpha bar is 0.0047; with zero terminal it is exactly 0, and the first one stays. All fall at every step."
 )
-FOUND = ""
+FOUND = (
+    "0.0063528, 0.0000492825 and 0.0682649; Stable Diffusion's last alpha bar is 0.00466; with zero terminal it is 0 and"
+    " the first one stays 0.99915. All agree with their formulas to 1e-15, and fall at every one of 1,000 steps."
+)
 COST = 0.3
 SEED = 0
 

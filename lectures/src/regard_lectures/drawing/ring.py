@@ -1,6 +1,9 @@
 """6.1: eight normal distributions on a ring, imitated by a WGAN with gradient penalty (Gulrajani et al., 2017).
 
 The task is the library's, and a point in the plane is given to it as an image of one pixel with two channels.
+
+A first run (rate 0.0003, constant, batches of 256, the generator after each fifth step) had not converged after 4,000
+steps: 0, 0 and 8 modes. Rate, batch and steps were then chosen with a fourth start, seed 100, which is not counted.
 """
 
 import math
@@ -8,6 +11,7 @@ import math
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Circle
 from torch import Tensor, nn
 
 from regard import style
@@ -20,14 +24,15 @@ DECKS = ("003",)
 CLAIM = "A generator that is taught by WGAN-GP covers all eight distributions on a ring."
 EXPECTED = "All eight modes are covered."
 FOUND = ""
-COST = 60.0
+COST = 100.0
 SEED = 0
 
 SEEDS = 3
 MODES, RADIUS, SPREAD = 8, 2.0, 0.1
-STEPS, BATCH, CRITIC_STEPS = 4000, 256, 5  # of the discriminator; each fifth, the generator follows
+STEPS, BATCH, CRITIC_STEPS = 4000, 512, 3  # of the discriminator; each third, the generator follows
+RATE = 2e-3  # falls to zero along a line
 SHOWN = (0, 250, 500, 1000, 2000, 4000)  # after so many steps
-COUNT, DOTS = 4096, 200  # of points that are judged, and drawn
+COUNT, DOTS = 4096, 160  # of points that are judged, and drawn
 NEAR = 3 * SPREAD  # of a mode's centre
 COVERED = 1 / 32  # of all samples: a quarter of a mode's share
 
@@ -88,7 +93,6 @@ def compute() -> Numbers:
         "fewest": [[round(shares(points).min().item(), 4) for points in run] for run in found],
         "real": {"modes": covered(real), "near": round(shares(real).sum().item(), 4)},
         "shown": [plain(points[:DOTS], 3) for points in found[0]],
-        "points": plain(real[:DOTS], 3),
     }
 
 
@@ -96,13 +100,15 @@ def learnt(seed: int) -> list[Tensor]:
     """The points that are drawn, after each number of steps that is shown."""
     with seeded(seed):
         task = Imitate(PointGenerator(Sizes()), PointCritic(), drift=0.0, critic_steps=CRITIC_STEPS)
-        optimizers = {name: torch.optim.Adam(part.parameters(), 3e-4, (0.0, 0.9)) for name, part in task.parts.items()}
+        optimizers = {name: torch.optim.Adam(part.parameters(), RATE, (0.0, 0.9)) for name, part in task.parts.items()}
         found = []
         for step in range(STEPS + 1):
             if step in SHOWN:
                 with torch.no_grad():
                     found.append(task.parts["generator"](torch.randn(COUNT, Sizes.noise)).flatten(1))
             if step < STEPS:
+                for optimizer in optimizers.values():
+                    optimizer.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
                 take_step(task, optimizers, step)
     return found
 
@@ -144,11 +150,9 @@ def draw(numbers: Numbers) -> Figure:
 
 
 def scattered(axes: Axes, points: list[list[float]]) -> None:
-    from matplotlib.patches import Circle
-
     for x, y in centres().tolist():
-        axes.add_patch(Circle((x, y), NEAR, fc=style.KEY_WASH, ec=style.KEY, lw=1.0))
-    axes.scatter(*zip(*points, strict=True), s=7, color=style.QUERY, alpha=0.6, lw=0, zorder=3)
+        axes.add_patch(Circle((x, y), NEAR, fc=style.SECOND_WASH, ec=style.SECOND, lw=1.0))
+    axes.scatter(*zip(*points, strict=True), s=7, color=style.WEIGHT, alpha=0.6, lw=0, zorder=3)
     axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=style.LINE)
 
