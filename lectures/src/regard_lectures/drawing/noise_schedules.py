@@ -22,12 +22,13 @@ TITLE = "How fast an image becomes noise"
 DECKS = ("001",)
 CLAIM = "No common noise schedule ends in pure noise; shifted to a terminal of zero, one does."
 EXPECTED = (
-    "The roots of the last alpha bar are 0.006353 (linear), 0.0000492822 (cosine) and 0.068265 (Stable Diffusion), whose"
-    " last alpha bar is 0.0047; with zero terminal it is exactly 0, and the first one stays. All fall at every step."
+    "The roots of the last alpha bar are 0.006353 (linear), 0.0000492822 (cosine) and 0.068265 (Stable Diffusion),"
+    " whose last alpha bar is 0.0047; with zero terminal it is exactly 0, and the first one stays. All fall at every"
+    " step."
 )
 FOUND = (
-    "0.0063528, 0.0000492825 and 0.0682649; Stable Diffusion's last alpha bar is 0.00466; with zero terminal it is 0 and"
-    " the first one stays 0.99915. All agree with their formulas to 1e-15, and fall at every one of 1,000 steps."
+    "0.0063528, 0.0000492825 and 0.0682649; Stable Diffusion's last alpha bar is 0.00466; with zero terminal it is 0"
+    " and the first one stays 0.99915. All agree with their formulas to 1e-15, and fall at every one of 1,000 steps."
 )
 COST = 0.3
 SEED = 0
@@ -128,7 +129,9 @@ def charted(axes: Axes, title: str) -> None:
 
 
 def checks(numbers: Numbers) -> list[Check]:
-    found = [close(f"{name}: root of the last", numbers[name]["last"] ** 0.5, ROOTS[name], DIGITS[name]) for name in ROOTS]
+    found = [
+        close(f"{name}: root of the last", numbers[name]["last"] ** 0.5, ROOTS[name], DIGITS[name]) for name in ROOTS
+    ]
     found += [below(f"{name}: difference from its formula", numbers[name]["differs"], 1e-12) for name in SCHEDULES]
     found += [equal(f"{name}: falls at every step", numbers[name]["falls"], True) for name in SCHEDULES]
     return [
@@ -137,5 +140,8 @@ def checks(numbers: Numbers) -> list[Check]:
         close("scaled linear: the first", numbers["scaled linear"]["first"], 1 - 0.00085, 1e-15),
         close("scaled linear: the last", numbers["scaled linear"]["last"], 0.0047, 0.00005),
         equal("zero terminal: the last", numbers["zero terminal"]["last"], 0.0),
-        equal("zero terminal: the first is that of scaled linear", *(numbers[name]["first"] for name in list(numbers)[:1:-1])),
+        equal(
+            "zero terminal: the first is that of scaled linear",
+            *(numbers[name]["first"] for name in list(numbers)[:1:-1]),
+        ),
     ]

@@ -34,8 +34,8 @@ EXPECTED = (
     " levels, in equal steps of log(signal / noise), the orders are 2 and 1."
 )
 FOUND = (
-    "Orders of 1.89 against 0.97 from noise to the data, on the mean of 3 starts, and 1.92 against 0.98 between two noise"
-    " levels."
+    "Orders of 1.89 against 0.97 from noise to the data, on the mean of 3 starts, and 1.92 against 0.98 between two"
+    " noise levels."
 )
 COST = 1.0
 SEED = 0
@@ -148,7 +148,10 @@ def checks(numbers: Numbers) -> list[Check]:
     errors = zip(*(numbers["drawn"][name] for name in COMPARED), strict=True)
     return [
         in_starts("to the data: DPM-Solver++ has the higher order", [b > a for a, b in zip(one, two, strict=True)]),
-        in_starts("its error is smaller at each number of steps", [all(b < a for a, b in zip(*run, strict=True)) for run in errors]),
+        in_starts(
+            "its error is smaller at each number of steps",
+            [all(b < a for a, b in zip(*run, strict=True)) for run in errors],
+        ),
         starts_within("between two levels: order of DDIM", orders["between"]["ddim"], 0.75, 1.25),
         starts_within("between two levels: order of DPM-Solver++", orders["between"]["dpm-solver++"], 1.75, 2.25),
     ]

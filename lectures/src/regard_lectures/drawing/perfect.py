@@ -5,6 +5,8 @@ what the noise is now. What diffusers' DDIM does beside it was measured by our r
 (``reference=True``), which tests/parity/test_schedulers.py compares with diffusers 0.42.1 number by number.
 """
 
+from typing import get_args
+
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,8 +17,8 @@ from regard import style
 from regard.sample.loop import drawn
 from regard.sample.plan import plan_steps, starting_state
 from regard.sample.schedules import NoiseSchedule, alphas, reference_alphas
-from regard.sample.settings import SOLVER_NAMES, Denoising
-from regard.sample.spacing import SPACINGS
+from regard.sample.settings import Denoising, SolverName
+from regard.sample.spacing import SPACINGS, Spacing
 from regard_lectures.figure import Check, Numbers, aside, starts_above, starts_below
 
 TITLE = "A perfect denoiser leads to the data"
@@ -40,10 +42,10 @@ BOUND = 1e-12
 def compute() -> Numbers:
     runs = range(SEED, SEED + SEEDS)
     numbers: Numbers = {"error": {}, "reference": {}}
-    for spacing in SPACINGS:
+    for spacing in get_args(Spacing):
         for steps in COUNTS:
             name = f"{spacing} {steps}"
-            for solver in SOLVER_NAMES:
+            for solver in get_args(SolverName):
                 settings = Denoising(solver=solver, spacing=spacing, steps=steps)
                 numbers["error"].setdefault(solver, {})[name] = [error(settings, seed) for seed in runs]
             settings = Denoising(solver="ddim", spacing=spacing, steps=steps, reference=True)

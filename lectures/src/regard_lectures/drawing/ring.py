@@ -2,11 +2,13 @@
 
 The task is the library's, and a point in the plane is given to it as an image of one pixel with two channels.
 
-A first run (rate 0.0003, constant, batches of 256, the generator after each fifth step) had not converged after 4,000
-steps: 0, 0 and 8 modes. Rate, batch and steps were then chosen with a fourth start, seed 100, which is not counted.
+Three settings were run with the starts that count. Two had not converged after 4,000 steps: at a constant rate of 0.0003
+0, 0 and 8 modes were covered, and with both rates falling from 0.002, a generator's step after each third, 1, 8 and 2.
+All settings but the first were chosen with other starts, seeds 100 to 102; the checks and their bounds never changed.
 """
 
 import math
+from itertools import pairwise
 
 import torch
 from matplotlib.axes import Axes
@@ -29,9 +31,9 @@ SEED = 0
 
 SEEDS = 3
 MODES, RADIUS, SPREAD = 8, 2.0, 0.1
-STEPS, BATCH, CRITIC_STEPS = 4000, 512, 3  # of the discriminator; each third, the generator follows
-RATE = 2e-3  # falls to zero along a line
-SHOWN = (0, 250, 500, 1000, 2000, 4000)  # after so many steps
+STEPS, BATCH, CRITIC_STEPS = 6000, 256, 5  # of the discriminator; each fifth, the generator follows
+RATES = {"generator": 5e-4, "discriminator": 2e-3}  # fall to zero along a line
+SHOWN = (0, 500, 1000, 2000, 4000, 6000)  # after so many steps
 COUNT, DOTS = 4096, 160  # of points that are judged, and drawn
 NEAR = 3 * SPREAD  # of a mode's centre
 COVERED = 1 / 32  # of all samples: a quarter of a mode's share
@@ -68,7 +70,7 @@ class PointCritic(nn.Module):
 
 def layers(given: int, wanted: int) -> nn.Sequential:
     sizes = (given, 128, 128, 128)
-    hidden = [part for a, b in zip(sizes, sizes[1:], strict=False) for part in (nn.Linear(a, b), nn.ReLU())]
+    hidden = [part for a, b in pairwise(sizes) for part in (nn.Linear(a, b), nn.ReLU())]
     return nn.Sequential(*hidden, nn.Linear(128, wanted))
 
 
@@ -100,15 +102,17 @@ def learnt(seed: int) -> list[Tensor]:
     """The points that are drawn, after each number of steps that is shown."""
     with seeded(seed):
         task = Imitate(PointGenerator(Sizes()), PointCritic(), drift=0.0, critic_steps=CRITIC_STEPS)
-        optimizers = {name: torch.optim.Adam(part.parameters(), RATE, (0.0, 0.9)) for name, part in task.parts.items()}
+        optimizers = {
+            name: torch.optim.Adam(part.parameters(), RATES[name], (0.0, 0.9)) for name, part in task.parts.items()
+        }
         found = []
         for step in range(STEPS + 1):
             if step in SHOWN:
                 with torch.no_grad():
                     found.append(task.parts["generator"](torch.randn(COUNT, Sizes.noise)).flatten(1))
             if step < STEPS:
-                for optimizer in optimizers.values():
-                    optimizer.param_groups[0]["lr"] = RATE * (1 - step / STEPS)
+                for name, optimizer in optimizers.items():
+                    optimizer.param_groups[0]["lr"] = RATES[name] * (1 - step / STEPS)
                 take_step(task, optimizers, step)
     return found
 
@@ -145,14 +149,18 @@ def draw(numbers: Numbers) -> Figure:
         axes = figure.add_axes(place)
         scattered(axes, points)
         modes, near = numbers["modes"][0][i], numbers["near"][0][i]
-        axes.set_title(f"{step:,} steps: {modes} modes, {style.percent(near)} near", size=11, loc="center")
+        axes.set_title(
+            f"{step:,} steps: {modes} mode{'' if modes == 1 else 's'}, {style.percent(near)} near",
+            size=11,
+            loc="center",
+        )
     return figure
 
 
 def scattered(axes: Axes, points: list[list[float]]) -> None:
     for x, y in centres().tolist():
         axes.add_patch(Circle((x, y), NEAR, fc=style.SECOND_WASH, ec=style.SECOND, lw=1.0))
-    axes.scatter(*zip(*points, strict=True), s=7, color=style.WEIGHT, alpha=0.6, lw=0, zorder=3)
+    axes.scatter([x for x, _ in points], [y for _, y in points], s=7, color=style.WEIGHT, alpha=0.6, lw=0, zorder=3)
     axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=style.LINE)
 

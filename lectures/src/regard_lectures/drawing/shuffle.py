@@ -1,5 +1,5 @@
-"""6.2: PixelShuffle (Shi et al., 2016): channels become pixels, each once. Beside it, the uneven overlap of a transposed
-convolution whose kernel its stride does not divide (Odena et al., 2016, https://distill.pub/2016/deconv-checkerboard).
+"""6.2: PixelShuffle (Shi et al., 2016): channels become pixels, each once. Beside it, the uneven overlap of a
+transposed convolution whose kernel its stride does not divide (Odena et al., 2016, https://distill.pub/2016/deconv-checkerboard).
 
 How many positions reach a pixel is counted by gradients, the same way for both. The strength of a pixel is the root of
 its mean square over random weights, where the input is one everywhere.
@@ -20,10 +20,12 @@ from regard_lectures.figure import Check, Numbers, above, equal, plain, seeded
 
 TITLE = "Four channels become four pixels"
 DECKS = ("003",)
-CLAIM = "PixelShuffle makes a grid twice as large out of channels, without the uneven overlap of transposed convolutions."
+CLAIM = (
+    "PixelShuffle makes a grid twice as large out of channels, without the uneven overlap of transposed convolutions."
+)
 EXPECTED = (
-    "The shuffle is nn.PixelShuffle and a transposed convolution with a fixed kernel of zeros and ones, exactly; each of"
-    " its pixels comes from one position. With stride 2 and kernel 3, pixels come from unequal numbers of positions:"
+    "The shuffle is nn.PixelShuffle and a transposed convolution with a fixed kernel of zeros and ones, exactly; each"
+    " of its pixels comes from one position. With stride 2 and kernel 3, pixels come from unequal numbers of positions:"
     " a checkerboard."
 )
 FOUND = (
@@ -98,9 +100,9 @@ def inner(counts: list[list[int]]) -> list[int]:
 
 def draw(numbers: Numbers) -> Figure:
     note = (
-        f"Above: {CHANNELS} channels of {SIDE} × {SIDE} positions interleave into one of {2 * SIDE} × {2 * SIDE} pixels."
-        f" Below: from how many positions each pixel\ncomes, and how strong it is where the input is one everywhere"
-        f" (root mean square over {DRAWS:,} draws of the weights)."
+        f"Above: {CHANNELS} channels of {SIDE} × {SIDE} positions interleave into one of {2 * SIDE} × {2 * SIDE}"
+        f" pixels. Below: from how many positions each pixel\ncomes, and how strong it is where the input is one"
+        f" everywhere (root mean square over {DRAWS:,} draws of the weights)."
     )
     figure = style.page(TITLE, note, height=7.5)
     axes = style.stage(figure)
@@ -115,7 +117,10 @@ def draw(numbers: Numbers) -> Figure:
         for j, place in enumerate(line):
             tile(axes, 7.2 + 0.4 * j, 6.05 - 0.4 * (i + 1), place)
     most = max(max(row) for name in ("transposed", "shuffle") for row in numbers[f"{name} strength"])
-    panels = (("transposed", "Transposed convolution, stride 2, kernel 3"), ("shuffle", "PixelShuffle after a 1 × 1 convolution"))
+    panels = (
+        ("transposed", "Transposed convolution, stride 2, kernel 3"),
+        ("shuffle", "PixelShuffle after a 1 × 1 convolution"),
+    )
     for x, (name, title) in zip((0.4, 5.2), panels, strict=True):
         style.write(axes, x, 3.05, title, ha="left", va="baseline", size=12.5)
         style.cells(axes, x, 2.85, numbers[name], CELL, limit=4, digits=0, size=9.5)

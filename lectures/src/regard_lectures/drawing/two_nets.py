@@ -22,9 +22,9 @@ TITLE = "Two transformers teach each other to draw"
 DECKS = ("003",)
 CLAIM = "TransGAN's generator grows its grid by PixelShuffle; its discriminator looks at patches of two sizes."
 EXPECTED = (
-    "Generator: 8 x 8 x 1024, 16 x 16 x 256, 32 x 32 x 64 with 5, 4 and 2 blocks; each shuffle quarters the channels and"
-    " keeps tokens x channels. Discriminator: 256 tokens of 288 channels, then 64 of 384, with 3 blocks each, and one"
-    " block with a class token."
+    "Generator: 8 x 8 x 1024, 16 x 16 x 256, 32 x 32 x 64 with 5, 4 and 2 blocks; each shuffle quarters the channels"
+    " and keeps tokens x channels. Discriminator: 256 tokens of 288 channels, then 64 of 384, with 3 blocks each,"
+    " and one block with a class token."
 )
 FOUND = (
     "As expected. Each shuffle keeps 65,536 numbers; the generator has 83,331,311 parameters, the discriminator"
@@ -53,7 +53,14 @@ def compute() -> Numbers:
     stages = []
     for i, stage in enumerate(generator.stages):
         before, after = inputs[f"stages.{i}"], inputs[f"stages.{i}.blocks.0"]
-        stages.append({"before": before, "after": after, "blocks": len(stage.blocks), "weights": count_parameters(stage)})
+        stages.append(
+            {
+                "before": before,
+                "after": after,
+                "blocks": len(list(stage.get_submodule("blocks").children())),
+                "weights": count_parameters(stage),
+            }
+        )
     fine, coarse, last = (inputs[name] for name in ("fine_blocks.0", "coarse_blocks.0", "last"))
     return {
         "noise": generator.config.noise,
@@ -138,7 +145,9 @@ def draw_discriminator(axes: Axes, numbers: Numbers) -> None:
     size = grid(axes, x, middle, round(tokens**0.5), style.SECOND)
     block_text(axes, x + size / 2, middle, size, tokens, width, coarse["blocks"])
     words = f"{coarse['patch']} × {coarse['patch']} patches: + {coarse['added']} channels"
-    style.route(axes, [(0.87, middle + 0.37), (0.87, 2.72), (x + size / 2, 2.72), (x + size / 2, middle + size / 2 + 0.05)])
+    style.route(
+        axes, [(0.87, middle + 0.37), (0.87, 2.72), (x + size / 2, 2.72), (x + size / 2, middle + size / 2 + 0.05)]
+    )
     style.write(axes, 3.6, 2.6, words, size=10, color=style.SOFT)
     x += size + 0.05
     joined(axes, x, x + 1.3, middle, "+ class\ntoken")
@@ -155,7 +164,7 @@ def joined(axes: Axes, start: float, end: float, y: float, words: str) -> None:
 
 def grid(axes: Axes, x: float, y: float, side: int, tint: str) -> float:
     """Centred at height y.  -> its size in inches"""
-    size = 0.52 * (side / 8) ** 0.7
+    size: float = 0.52 * (side / 8) ** 0.7
     style.block(axes, x, y - size / 2, size, size, style.mix(tint, 0.3))
     for i in range(1, side):
         place = i * size / side
@@ -196,7 +205,9 @@ def checks(numbers: Numbers) -> list[Check]:
     stages = numbers["stages"]
     shuffled = stages[1:]
     fine, coarse = numbers["fine"], numbers["coarse"]
-    told = [(stage["before"][-1] / stage["after"][-1], size(stage["before"]) == size(stage["after"])) for stage in shuffled]
+    told = [
+        (stage["before"][-1] / stage["after"][-1], size(stage["before"]) == size(stage["after"])) for stage in shuffled
+    ]
     return [
         equal("grids of the generator", str([stage["after"] for stage in stages]), str(GRIDS)),
         equal("its blocks", str([stage["blocks"] for stage in stages]), "[5, 4, 2]"),
@@ -204,10 +215,18 @@ def checks(numbers: Numbers) -> list[Check]:
         equal("each shuffle keeps tokens x channels", str([kept for _, kept in told]), "[True, True]"),
         equal("to colours: kernel, channels", str(numbers["colours"]), "[[1, 1], 3]"),
         equal("discriminator: tokens, channels", str([fine["tokens"], coarse["tokens"]]), "[[256, 288], [64, 384]]"),
-        equal("its patches, and channels of the large ones", str([fine["patch"], coarse["patch"], coarse["added"]]), "[2, 4, 96]"),
+        equal(
+            "its patches, and channels of the large ones",
+            str([fine["patch"], coarse["patch"], coarse["added"]]),
+            "[2, 4, 96]",
+        ),
         equal("its blocks at the two scales", str([fine["blocks"], coarse["blocks"]]), "[3, 3]"),
         equal("its last block", str(numbers["last"]), "[65, 384]"),
-        equal("parameters of the generator", numbers["generator"], weights_of((8, 16, 32), (1024, 256, 64), (5, 4, 2), 4, 256)),
+        equal(
+            "parameters of the generator",
+            numbers["generator"],
+            weights_of((8, 16, 32), (1024, 256, 64), (5, 4, 2), 4, 256),
+        ),
         equal("parameters of the discriminator", numbers["discriminator"], critic_weights()),
     ]
 
