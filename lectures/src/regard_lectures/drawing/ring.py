@@ -2,9 +2,9 @@
 
 The task is the library's, and a point in the plane is given to it as an image of one pixel with two channels.
 
-Three settings were run with the starts that count. Two had not converged after 4,000 steps: at a constant rate of 0.0003
-0, 0 and 8 modes were covered, and with both rates falling from 0.002, a generator's step after each third, 1, 8 and 2.
-All settings but the first were chosen with other starts, seeds 100 to 102; the checks and their bounds never changed.
+Three settings were run with the starts that count. Two had not converged after 4,000 steps: at a constant rate of
+0.0003, 0, 0 and 8 modes were covered; with both rates falling from 0.002 and a generator's step after each third, 1, 8
+and 2. All settings but the first were chosen with other starts, seeds 100 to 102; the checks and their bounds never changed.
 """
 
 import math
@@ -25,8 +25,11 @@ TITLE = "Eight modes, none forgotten"
 DECKS = ("003",)
 CLAIM = "A generator that is taught by WGAN-GP covers all eight distributions on a ring."
 EXPECTED = "All eight modes are covered."
-FOUND = ""
-COST = 100.0
+FOUND = (
+    "8 modes in each of 3 starts; the fewest samples that a mode has are 5.2% to 7.0% (its share is 12.5%). 65% to 68% lie"
+    " near a mode, of the real points 99%."
+)
+COST = 110.0
 SEED = 0
 
 SEEDS = 3
