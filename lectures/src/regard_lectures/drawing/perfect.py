@@ -83,11 +83,19 @@ def draw(numbers: Numbers) -> Figure:
     for i, spacing in enumerate(SPACINGS):
         style.write(axes, LEFT + (3 * i + 1.5) * WIDE + 0.1 * i, 3.62, spacing, size=12)
         for j, steps in enumerate(COUNTS):
-            style.write(axes, LEFT + (3 * i + j + 0.5) * WIDE + 0.1 * i, 3.3, str(steps), size=10.5, color=style.SOFT)
-    style.write(axes, LEFT - 0.15, 3.3, "steps", ha="right", size=10.5, color=style.SOFT)
+            style.write(
+                axes,
+                LEFT + (3 * i + j + 0.5) * WIDE + 0.1 * i,
+                3.24,
+                str(steps),
+                va="baseline",
+                size=10.5,
+                color=style.SOFT,
+            )
+    style.write(axes, LEFT - 0.15, 3.24, "steps", ha="right", va="baseline", size=10.5, color=style.SOFT)
     for k, (name, each) in enumerate(rows.items()):
         y = 2.7 - 0.44 * k - (0.16 if name not in numbers["error"] else 0)
-        style.write(axes, LEFT - 0.15, y + 0.2, name, ha="right", size=11)
+        style.write(axes, LEFT - 0.15, y + 0.14, name, ha="right", va="baseline", size=11)
         for place, errors in enumerate(each.values()):
             written(axes, LEFT + place * WIDE + 0.1 * (place // 3), y, max(errors))
     return figure
@@ -100,7 +108,9 @@ def written(axes: Axes, x: float, y: float, error: float) -> None:
     far = error >= BOUND
     axes.add_patch(Rectangle((x, y), WIDE - 0.04, 0.4, fc=style.SECOND if far else style.WEIGHT_WASH, lw=0))
     words = f"{error:.2f}" if error > 0.005 else f"{error:.0e}".replace("e-", "e−")
-    style.write(axes, x + WIDE / 2 - 0.02, y + 0.195, words, size=10.5, color="white" if far else style.INK)
+    style.write(
+        axes, x + WIDE / 2 - 0.02, y + 0.14, words, va="baseline", size=10.5, color="white" if far else style.INK
+    )
 
 
 def checks(numbers: Numbers) -> list[Check]:

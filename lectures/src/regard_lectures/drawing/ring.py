@@ -4,7 +4,8 @@ The task is the library's, and a point in the plane is given to it as an image o
 
 Three settings were run with the starts that count. Two had not converged after 4,000 steps: at a constant rate of
 0.0003, 0, 0 and 8 modes were covered; with both rates falling from 0.002 and a generator's step after each third, 1, 8
-and 2. All settings but the first were chosen with other starts, seeds 100 to 102; the checks and their bounds never changed.
+and 2. All settings but the first were chosen with other starts, seeds 100 to 102; the checks and their
+bounds never changed.
 """
 
 import math
@@ -26,8 +27,8 @@ DECKS = ("003",)
 CLAIM = "A generator that is taught by WGAN-GP covers all eight distributions on a ring."
 EXPECTED = "All eight modes are covered."
 FOUND = (
-    "8 modes in each of 3 starts; the fewest samples that a mode has are 5.2% to 7.0% (its share is 12.5%). 65% to 68% lie"
-    " near a mode, of the real points 99%."
+    "8 modes in each of 3 starts; the fewest samples that a mode has are 5.2% to 7.0% (its share is 12.5%). 65% to 68%"
+    " lie near a mode, of the real points 99%."
 )
 COST = 110.0
 SEED = 0
