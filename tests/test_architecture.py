@@ -14,37 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE, LECTURES = ROOT / "src" / "regard", ROOT / "lectures" / "src" / "regard_lectures"
 
 # Imports point only up this list. `errors` and `deprecation` may be imported by all but nn.
-LAYERS = [
-    "plugins",
-    "tables",
-    "nn",
-    "sample",
-    "models",
-    "zoo",
-    "decode",
-    "storage",
-    "interop",
-    "data",
-    "tasks",
-    "style",
-    "glyphs",
-    "train",
-    "look",
-]
+LAYERS = ["plugins", "tables", "nn", "sample", "models", "zoo", "decode", "storage", "interop", "data", "tasks"]
+LAYERS += ["style", "glyphs", "train", "look"]
 LAYERS += ["modalities", "model", "building", "provenance", "descriptions", "unfinished", "pipelines", "folders"]
-LAYERS += [
-    "export_check",
-    "adapting",
-    "swapping",
-    "run",
-    "comparison",
-    "api",
-    "figures",
-    "serve",
-    "contracts",
-    "cli",
-    "__main__",
-]
+LAYERS += ["export_check", "adapting", "swapping", "run", "comparison", "api", "figures", "serve", "contracts"]
+LAYERS += ["cli", "__main__"]
 # A distribution beside the library sees of it what stands above this layer; the library sees nothing of it.
 BESIDE = {"regard_lectures": "comparison"}
 # Also for TYPE_CHECKING: what a type needs, a reader needs. Only the package's own lazy names are free.
